@@ -222,6 +222,26 @@ fn a_node_takes_its_equal_share_and_gives_back_buffers() {
     );
 }
 
+/// Room for all of D_max is reserved on the way there; what C has taken of it for itself needs none here.
+#[test]
+fn a_node_keeps_no_buffers_for_the_time_that_nodes_behind_it_have_taken() {
+    let mut rcap = b();
+    rcap.on_message(at(1), A, &request_of(of(1, 1), ask(D), &[A], ms(2_000))).unwrap();
+    let entry = reserved(&drain(&mut rcap)).expect("the medium is asked");
+    rcap.reserved(at(2), entry, hop());
+    drain(&mut rcap);
+    assert_eq!(rcap.buffer_octets(), 7 * 1_000);
+    let longer = HopOffer { offer: Offer { delay: ms(25), ..offer() }, ..hop() };
+    let behind = Record { hop: longer, ..record(C) };
+    rcap.on_message(at(3), C, &accept(of(1, 1), &[record(A), own(), behind])).unwrap();
+    drain(&mut rcap);
+    rcap.relaxed(at(4), entry, offer(), Vec::new());
+    let outputs = drain(&mut rcap);
+    let RcapOutput::Install { channel, .. } = &outputs[0] else { panic!("{outputs:?}") };
+    // 5 ms ahead, 5 ms here and some 25 ms that are left, in packets each 10 ms.
+    assert_eq!((channel.buffers, rcap.buffer_octets()), (4, 4 * 1_000));
+}
+
 /// B of a statistical channel with this D_max, behind a node with this record.
 fn upstream_behind(before: &Record, delay: Span) -> Span {
     let one_in = Chance::of_down(1, 100);

@@ -451,3 +451,53 @@ fn an_attempt_for_another_path_has_half_of_the_patience() {
     assert_eq!(*to, A);
     assert_eq!(request.lease_ns, 1_000_000_000, "of two seconds");
 }
+
+/// A channel that ends before it is open is denied to those who asked, by what has ended it and where.
+#[test]
+fn an_end_behind_a_channel_that_is_not_open_is_denied_by_its_cause() {
+    let tests = [
+        (CloseCause::PeerGone, RcapTest::NeighbourLost),
+        (CloseCause::PeerDied, RcapTest::NeighbourLost),
+        (CloseCause::ReservationLost, RcapTest::ShareLost),
+        (CloseCause::ReceiverClosed, RcapTest::ReceiverRefused),
+        (CloseCause::ReceiverDied, RcapTest::ReceiverRefused),
+        (CloseCause::NoAnswer, RcapTest::LeaseOver),
+        (CloseCause::Revoked, RcapTest::Closed),
+    ];
+    for (cause, test) in tests {
+        let mut rcap = b();
+        forwarded(&mut rcap);
+        let close = RcapClose { cause, node: D };
+        rcap.on_message(at(3), C, &octets(of(1, 1), RcapBody::CloseReverse(close))).unwrap();
+        let outputs = drain(&mut rcap);
+        assert_eq!(sent(&outputs), [(A, RcapKind::EstablishDenied)]);
+        let denied = denial(&outputs).expect("it is denied");
+        assert_eq!((denied.test, denied.node), (test, D), "{cause:?}");
+    }
+}
+
+/// One look without a way is borne once the invitation has gone out, and a way that is found makes it good.
+#[test]
+fn an_invitation_bears_one_look_without_a_way_after_each_that_found_one() {
+    let mut rcap = b();
+    let invitation = Invitation { source: D, service: SERVICE, listener: 5, pair: ChannelId::NONE };
+    rcap.invite(at(1), ChannelId(900), invitation).unwrap();
+    assert_eq!(sent(&drain(&mut rcap)), [(C, RcapKind::Invite)]);
+    for _ in 0..2 {
+        let now = rcap.deadline();
+        rcap.neighbour_lost(now, C);
+        rcap.handle_deadline(now);
+        assert!(drain(&mut rcap).is_empty(), "its way may come back");
+        let now = rcap.deadline();
+        rcap.neighbour_up(now, C);
+        rcap.handle_deadline(now);
+        assert_eq!(sent(&drain(&mut rcap)), [(C, RcapKind::Invite)]);
+    }
+    rcap.neighbour_lost(rcap.deadline(), C);
+    for _ in 0..2 {
+        rcap.handle_deadline(rcap.deadline());
+    }
+    let outputs = drain(&mut rcap);
+    let Some(RcapEvent::NotInvited { listener: 5, denied }) = event(&outputs) else { panic!("{outputs:?}") };
+    assert_eq!((denied.test, denied.node), (RcapTest::NoRoute, B));
+}
