@@ -86,3 +86,20 @@ impl Hold {
         (self.former, schedule_ns.saturating_add(longer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rota_medium::door::PortId;
+    use rota_wire::MacAddr;
+
+    /// A unit of the new contract that waits for the last ones of the former one is not late for that.
+    #[test]
+    fn a_held_unit_is_due_by_the_longer_one_of_both_bounds() {
+        let (ms, key) = (Span::from_millis, (PortId(0), MacAddr([2; 6]), 1));
+        let hold = |former, bound| Hold::new(key, (ms(former), ms(bound)), 4, 100);
+        assert_eq!(hold(50, 20).eased(1_000), (ms(50), 1_000 + ms(30).as_nanos()));
+        assert_eq!(hold(20, 50).eased(1_000), (ms(20), 1_000));
+        assert_eq!(hold(50, 20).eased(u64::MAX), (ms(50), u64::MAX));
+    }
+}

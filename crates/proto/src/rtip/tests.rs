@@ -1,12 +1,13 @@
 //! The packets of one hop, without a port: what they carry, when they join, whose buffers they take.
 
 use super::door::HopSpec;
-use super::packets::{NotTaken, Packets};
+use super::packets::{Joined, NotTaken, Packets};
 use super::table::{Hop, Meaning, State, Table};
 use crate::io::{ChannelId, Payloads, PortId, ReaderCounts, UnitRef};
 use proptest::prelude::*;
-use rota_admission::rtip::{Regulator, Traffic};
+use rota_admission::rtip::{RateJitter, Regulator, Traffic};
 use rota_contract::{CloseCause, Tally};
+use rota_medium::door::Due;
 use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader, parse_fragment};
 
@@ -552,4 +553,18 @@ fn units_that_have_not_begun_to_leave_are_given_away() {
     packets.join(at(60));
     assert_eq!([packets.leave().unit, packets.leave().unit], [None, Some(unit(0, 100))]);
     assert!(packets.is_empty() && packets.due() == Instant::FAR);
+}
+
+/// The bound counts from when the contract of the group lets a packet go, not from when its own one does.
+#[test]
+fn a_packet_that_its_group_holds_is_due_by_so_much_later() {
+    let spec = spec(Regulator::Rate, 4);
+    let mut group = RateJitter::new(spec.traffic, vec![Instant::ZERO; 3].into_boxed_slice());
+    group.enter(at(0));
+    let mut packets = Packets::of_gateway(&spec, 100, false);
+    packets.take(at(1), RtipHeader::new(77, 0, 0), &[0; 50]).expect("room");
+    assert_eq!(packets.join_next(at(1), &mut group), Joined::Held, "another member sent 1 ms ago");
+    let due = Due { eligible: at(2), deadline: at(32) };
+    assert_eq!(packets.join_next(at(2), &mut group), Joined::At(due));
+    assert_eq!((packets.counts().held, packets.join_next(at(2), &mut group)), (1, Joined::None));
 }
