@@ -447,4 +447,59 @@ mod tests {
         let more = delay + Span::from_nanos(1);
         assert!(packets.closed(delay) <= PACKETS_DEFAULT && packets.closed(more) > PACKETS_DEFAULT);
     }
+
+    fn granted(contract: Contract) -> Granted {
+        let (rether, withdrawn, statistical, group, leaves_within_ns) = (None, None, None, None, None);
+        Granted { contract, rether, withdrawn, statistical, group, leaves_within_ns }
+    }
+
+    /// A longer bound than the opening one is no reason for more buffers than the receiver's memory has.
+    #[test]
+    fn a_contract_has_the_promised_bound_and_no_more_buffers_than_the_delay_needs() {
+        let contract = Contract {
+            unit_octets_max: 1_000,
+            period_ns: us(10_000).as_nanos(),
+            bound_ns: us(500_000).as_nanos(),
+            extra_ppm: 0,
+            buffers: 52,
+        };
+        let granted = granted(contract);
+        for (goal, buffers) in [(100_000, 12), (95_001, 12), (2_000_000, 52)] {
+            let (delay, jitter, goal) = (us(90_000), us(0), us(goal));
+            let (late, octets) = (Chance::NEVER, Octets::new(1_000));
+            let promise = Promise { delay, jitter, late, octets, goal };
+            let mut kept = granted;
+            promised(&mut kept, &promise);
+            assert_eq!(
+                (kept.contract.bound_ns, kept.contract.buffers),
+                (delay.as_nanos(), buffers),
+                "{goal}"
+            );
+        }
+    }
+
+    /// What waits in the ring is given the time of all of it, but of a booked channel no longer than it has.
+    #[test]
+    fn a_channel_drains_no_longer_than_its_own_end_allows() {
+        let key = ChannelKey { origin: NodeId(1), channel: ChannelId(5) };
+        let contract = Contract {
+            unit_octets_max: 1_000,
+            period_ns: 1_000_000,
+            bound_ns: 30_000_000,
+            extra_ppm: 0,
+            buffers: 40,
+        };
+        let granted = granted(contract);
+        let (now, ms) = (Instant::from_nanos(1_000_000_000), Span::from_millis);
+        // The bound, 41 periods and two seconds; or the bound and half a second behind the end.
+        let all = now + ms(30 + 41 + 2_000);
+        for (ends, until) in [(Instant::FAR, all), (now + ms(9_000), all), (now + ms(7), now + ms(7 + 530))] {
+            let mut across = Across::new(NodeId(1), "n1", false, RcapLimits::default(), 1);
+            let end = End { state: State::Open, ends, ..End::asked(key, (true, NodeId(2)), granted, None) };
+            across.ends.insert(ChannelId(5), end);
+            across.drain(now, ChannelId(5), CloseCause::Finished);
+            let draining = State::Draining { cause: CloseCause::Finished, until, look: now };
+            assert_eq!(across.ends[&ChannelId(5)].state, draining, "{ends:?}");
+        }
+    }
 }
