@@ -36,6 +36,8 @@ fn a_channel_goes_on_over_its_second_path_at_once() {
             (outcomes(&world), world.reroutes.switched),
             (vec![Outcome::Opened], u64::from(gateway == 1))
         );
+        let is_told = world.reroutes.second_lost == u64::from(gateway == 2);
+        assert!(is_told, "a source that is without its second path is told, once");
         assert_eq!(world.reroutes.done, 0, "no other path is looked for");
         assert_eq!(world.shares.values().flatten().count(), 2);
         // Neither is missed until the other one fails, too.

@@ -216,6 +216,32 @@ fn receivers_leave_and_join_and_a_gateway_ends_its_own_ones_alone() {
     of.until(|of| of.told(|event| matches!(event, ChannelEvent::Closed { .. })).is_some());
 }
 
+/// A receiver has one place in the channel, however often it leaves and joins.
+#[test]
+fn a_receiver_that_has_left_may_join_again_in_its_place() {
+    let mut of = forked();
+    of.open(&[3, 5], 3_000);
+    of.send(2);
+    for _ in 0..2 {
+        let (now, end) = (of.net.now, of.end(3));
+        of.net.nodes[3].close(now, end);
+        of.net.drain(3);
+        of.until(|of| matches!(of.change(3), Some(ReceiverChange::Left { .. })));
+        of.net.nodes[3].listen(SERVICE);
+        let now = of.net.now;
+        of.net.nodes[0].join(now, of.tree, id(3)).expect("it has left");
+        of.net.drain(0);
+        of.until(|of| matches!(of.change(3), Some(ReceiverChange::Joined { .. })));
+        of.net.joined.insert(of.end(3), of.units);
+        let twice = of.net.nodes[0].join(of.net.now, of.tree, id(3)).unwrap_err().to_string();
+        assert!(twice.contains("already"), "{twice}");
+        let receivers = of.net.nodes[0].receivers(of.tree);
+        assert_eq!(receivers.iter().filter(|of| of.state == ReceiverState::In).count(), receivers.len());
+        assert_eq!(receivers.len(), 2, "{receivers:?}");
+        of.send(2);
+    }
+}
+
 /// The way to a receiver that joins later leads over a tunnel: its program had the contract of before, and
 /// was not told when that receiver had left, either.
 #[test]

@@ -238,6 +238,8 @@ pub struct Reroutes {
     pub done: u64,
     /// Those that went on over the one that was reserved beforehand.
     pub switched: u64,
+    /// Those whose second path is gone, while the first one stands.
+    pub second_lost: u64,
     /// The ends of open channels at their destinations; true while they wait for another path.
     pub ends: BTreeMap<ChannelKey, bool>,
     pub changes: Changes,

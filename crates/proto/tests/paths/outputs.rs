@@ -185,6 +185,7 @@ impl World {
                 self.reroutes.switched += 1;
                 self.settle(key_of(channel), Outcome::Opened, &[Outcome::Broken]);
             }
+            RcapEvent::SecondLost { .. } => self.reroutes.second_lost += 1,
             event => self.change_event(at, event),
         }
     }
