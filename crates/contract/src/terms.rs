@@ -273,6 +273,9 @@ mod tests {
         assert_eq!(said(AskedTerms { start: ms(30), end: ms(31), ..none }), Ok(()));
         let far = said(AskedTerms { start: Some(Span::from_millis(1 << 40)), ..none }).unwrap_err();
         assert!(far.contains("ahead at most"), "{far}");
+        let beyond =
+            |at| said(AskedTerms { end: Some(AskedTerms::AHEAD_MAX + Span::from_nanos(at)), ..none });
+        assert_eq!((beyond(0), beyond(1).is_err()), (Ok(()), true), "an end as a start");
         let chances = |late_ppb, loss_ppb| AskedTerms { chances: Chances { late_ppb, loss_ppb }, ..none };
         assert_eq!(said(chances(1, 0)), Ok(()));
         assert_eq!(said(chances(999_999_999, 999_999_999)), Ok(()));
