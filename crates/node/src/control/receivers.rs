@@ -69,14 +69,7 @@ impl Control<'_> {
             let left = leaves && matches!(change, ReceiverChange::Left { .. });
             self.sessions[asker].to(number).reply(if left { &Reply::Done } else { &reply }, &[]);
         }
-        let receivers = self.receivers.entry(channel).or_default();
-        match receivers.iter_mut().find(|known| known.node_id == to) {
-            Some(known) => {
-                info.bound_ns = info.bound_ns.max(known.bound_ns);
-                *known = info;
-            }
-            None => receivers.push(info),
-        }
+        note(self.receivers.entry(channel).or_default(), info);
         let Some((at, place)) = self.owner(channel) else { return };
         let owned = &mut self.sessions[at].channels[place];
         if owned.told {
@@ -112,6 +105,17 @@ impl Control<'_> {
                 session.to(number).not_there(super::no_channel(channel));
             }
         }
+    }
+}
+
+/// The newest word on a receiver. One that has left or was refused keeps the bound that it had.
+fn note(receivers: &mut Vec<ReceiverInfo>, mut info: ReceiverInfo) {
+    match receivers.iter_mut().find(|known| known.node_id == info.node_id) {
+        Some(known) => {
+            info.bound_ns = info.bound_ns.max(known.bound_ns);
+            *known = info;
+        }
+        None => receivers.push(info),
     }
 }
 
@@ -199,6 +203,21 @@ mod tests {
         let (node, port) = (NodeId(node), PortId(1));
         let terms = RcapTerms::written(medium, numbers.iter().copied()).expect("room");
         (Record { node, port, is_open: true, hop, buffers: 1 << 40, counts, terms }, "n".repeat(63))
+    }
+
+    #[test]
+    fn a_receiver_that_has_left_keeps_its_bound_and_has_one_place() {
+        let word = |node, state: &str, bound_ns| ReceiverInfo {
+            node_id: NodeId(node),
+            state: state.into(),
+            bound_ns,
+            ..ReceiverInfo::default()
+        };
+        let mut receivers = Vec::new();
+        for info in [word(1, "in", 70), word(2, "refused", 0), word(1, "left", 0), word(2, "in", 90)] {
+            note(&mut receivers, info);
+        }
+        assert_eq!(receivers, [word(1, "left", 70), word(2, "in", 90)]);
     }
 
     /// A receiver behind seven nodes, of which the first ones, so many, state these numbers.
