@@ -54,6 +54,7 @@
 //!   contract, whatever its play-out point; the play-out counts are [`StreamTally`].
 //! - Clocks of two hosts drift. The play-out points follow the quickest units, by T/256 a unit at most.
 
+mod marked;
 mod playout;
 mod sink;
 mod source;

@@ -7,12 +7,10 @@ use rota_contract::Withdrawn;
 use rota_units::{Instant, Span};
 
 use super::AHEAD_MAX;
+use super::marked::Marked;
 use super::playout::Playout;
 use crate::now;
 use crate::receive::{End, Received, RecvChannel, RecvError, Unit};
-
-/// Units marked as late whose play-out points are kept: after a longer silence of the source the newest ones.
-const MARKED_MAX: usize = 1_024;
 
 /// The fate of a stream data unit, at its play-out point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +101,8 @@ pub struct StreamSink {
     held: VecDeque<Held>,
     spare: Vec<Vec<u8>>,
     tally: StreamTally,
-    /// Units that were marked as late and have not come, with their play-out points: one after another up to
-    /// the newest mark, since a later unit settles all before it.
-    marked: VecDeque<(u64, Instant)>,
-    /// So many right before these, whose points are kept no more.
-    marked_before: u64,
+    /// Units that were marked as late and have not come.
+    marked: Marked,
     is_counted: bool,
     end: Option<Result<End, RecvError>>,
 }
@@ -116,9 +111,9 @@ impl StreamSink {
     /// Begins with a channel just accepted, whose source works ahead by `ahead` units at most.
     pub fn begin(channel: RecvChannel, ahead: u16) -> Self {
         let ahead = u64::from(ahead.clamp(1, AHEAD_MAX));
-        let (held, spare, marked) = (VecDeque::new(), Vec::new(), VecDeque::new());
-        let (tally, playout, marked_before, is_counted) = (StreamTally::default(), None, 0, false);
-        Self { channel, ahead, playout, held, spare, tally, marked, marked_before, is_counted, end: None }
+        let (held, spare, marked) = (VecDeque::new(), Vec::new(), Marked::default());
+        let (tally, playout, is_counted) = (StreamTally::default(), None, false);
+        Self { channel, ahead, playout, held, spare, tally, marked, is_counted, end: None }
     }
 
     /// Waits for the play-out point of the next unit and gives the unit, or its mark; a unit's octets replace
@@ -173,11 +168,7 @@ impl StreamSink {
                 return self.over();
             }
             playout.pass();
-            if self.marked.len() >= MARKED_MAX {
-                self.marked.pop_front();
-                self.marked_before += 1;
-            }
-            self.marked.push_back((number, due));
+            self.marked.add(number, due);
             return Ok(marked(number, due, UnitState::Late));
         };
         if front.unit.number > number {
@@ -252,8 +243,8 @@ impl StreamSink {
             self.held.push_back(held);
             return;
         }
-        if let Some((marked, due)) = self.first_marked().filter(|(marked, _)| *marked == number) {
-            self.settle_to(marked + 1);
+        if let Some((marked, due)) = self.marked.first().filter(|(marked, _)| *marked == number) {
+            self.marked.settle_to(marked + 1);
             // Of one whose point is kept no more: behind that of a later unit.
             let by = held.unit.dequeued_at.max(arrived).since(due).as_nanos();
             self.tally.latest_by_ns = self.tally.latest_by_ns.max(by);
@@ -264,28 +255,8 @@ impl StreamSink {
 
     /// Units come in order: those before this one that were marked as late will never come.
     fn settle_before(&mut self, number: u64) {
-        let lost = self.settle_to(number);
+        let lost = self.marked.settle_to(number);
         self.tally.lost = self.tally.lost.saturating_add(lost);
-    }
-
-    /// The oldest mark, and the oldest point that is kept.
-    fn first_marked(&self) -> Option<(u64, Instant)> {
-        self.marked.front().map(|(number, due)| (number - self.marked_before, *due))
-    }
-
-    /// Forgets the marks before this number; how many these are.
-    fn settle_to(&mut self, number: u64) -> u64 {
-        let mut settled = 0;
-        while let Some((first, _)) = self.first_marked().filter(|(first, _)| *first < number) {
-            let without_points = self.marked_before.min(number - first);
-            self.marked_before -= without_points;
-            settled += without_points;
-            if without_points == 0 {
-                self.marked.pop_front();
-                settled += 1;
-            }
-        }
-        settled
     }
 
     /// The end, once: units that never came are lost, if the source had them.
@@ -296,7 +267,6 @@ impl StreamSink {
             self.settle_before(stated.unwrap_or(u64::MAX));
             // Marks beyond the end were of no unit.
             self.marked.clear();
-            self.marked_before = 0;
             let next = self.playout.as_ref().map_or(0, Playout::next);
             let behind = stated.unwrap_or(next).saturating_sub(next);
             self.tally.lost = self.tally.lost.saturating_add(behind);
