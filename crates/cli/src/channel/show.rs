@@ -40,11 +40,14 @@ fn tell_end(channel: ChannelId, end: &EndInfo, format: Format) {
     if !receivers.is_empty() {
         json["ended"]["receivers"] = receivers.iter().map(receiver_in_json).collect();
     }
-    let seconds = ago_ns / 1_000_000_000;
     format.tell(&json, |_| {
-        outln!("{called} ended {seconds} s ago{how}");
+        outln!("{}", end_line(end));
         receivers.iter().for_each(|receiver| outln!("{}", crate::send::receiver(receiver)));
     });
+}
+
+fn end_line(EndInfo { called, how, ago_ns, .. }: &EndInfo) -> String {
+    format!("{called} ended {} s ago{how}", ago_ns / 1_000_000_000)
 }
 
 fn shown(detail: &ChannelDetail) -> Value {
@@ -153,6 +156,10 @@ fn tell_receivers(receivers: &[ReceiverInfo]) {
 }
 
 fn tell_hop(n: usize, hop: &HopInfo) {
+    outln!("{}", hop_line(n, hop));
+}
+
+fn hop_line(n: usize, hop: &HopInfo) -> String {
     let node = if hop.node.is_empty() { hop.node_id.to_string() } else { hop.node.clone() };
     let HopInfo { port, medium, buffers, sent, dropped, .. } = hop;
     let bound = Span::from_nanos(hop.bound_ns).printed_up().to_string();
@@ -165,7 +172,7 @@ fn tell_hop(n: usize, hop: &HopInfo) {
         0 => String::new(),
         held => format!("; {held} packets held because the group was beyond its contract"),
     };
-    outln!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}{part}{beyond}");
+    format!("{place}  {bound:<12}  {buffers:<7}  {sent:<8}  {dropped:<7}  {share}{part}{beyond}")
 }
 
 fn tell_sum(sum: &Sum) {
@@ -176,4 +183,41 @@ fn tell_sum(sum: &Sum) {
     };
     let (delay, jitter) = (delay.printed_up(), jitter.printed_up());
     outln!("sum: {delay}, of it {host} at the sending host; jitter {jitter}{of}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each number stands below the word of its column.
+    #[test]
+    fn a_hop_has_its_numbers_below_the_words_of_its_columns() {
+        let hop = HopInfo {
+            node: "gw1".into(),
+            port: 2,
+            medium: "link".into(),
+            bound_ns: 1_234_567,
+            buffers: 41,
+            sent: 9_876,
+            dropped: 13,
+            held: 7,
+            partition_percent: 60,
+            ..HopInfo::default()
+        };
+        let line = hop_line(3, &hop);
+        let below = |word: &str| line[HOPS.find(word).expect("a column")..].split("  ").next();
+        let words = ["hop", "node", "port", "network", "bound", "buffers", "sent", "dropped"];
+        let bound = Span::from_nanos(1_234_567).printed_up().to_string();
+        let numbers = ["3", "gw1", "2", "link", &bound, "41", "9876", "13"];
+        assert_eq!(words.map(below), numbers.map(Some), "{line}");
+        let behind = "; its partition has 60 %; 7 packets held because the group was beyond its contract";
+        assert!(line.ends_with(behind), "{line}");
+    }
+
+    #[test]
+    fn the_end_of_a_channel_is_told_in_whole_seconds() {
+        let (called, how) = ("channel 5 to n4".into(), ": 3 of 9 units lost".into());
+        let end = EndInfo { called, how, ago_ns: 61_999_999_999, receivers: Vec::new() };
+        assert_eq!(end_line(&end), "channel 5 to n4 ended 61 s ago: 3 of 9 units lost");
+    }
 }
