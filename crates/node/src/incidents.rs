@@ -344,6 +344,25 @@ mod tests {
         std::iter::from_fn(|| reader.next(&mut into).map(|next| next.unwrap().0)).collect()
     }
 
+    /// Across segments the frames come from a gateway, and the incident named that one alone.
+    #[test]
+    fn an_incident_names_the_node_at_which_its_channel_begins() {
+        let (mut file, mut incidents) = log(100);
+        incidents.met(ChannelId(7), 5, Some("faith"));
+        incidents.met(ChannelId(8), 5, None);
+        let events = [TraceEvent::PathFailed, TraceEvent::Closed];
+        for (event, (channel, source)) in
+            events.into_iter().zip([(ChannelId(7), "faith"), (ChannelId(8), "")])
+        {
+            let at_ns = ms(10).as_nanos();
+            let event = file.push(&TraceRecord { event, channel, at_ns, ..TraceRecord::default() });
+            let info = incidents.begin(ms(10), event).expect("another kind of incident");
+            incidents.turn(ms(1_000));
+            let kept = incidents.list().into_iter().find(|kept| kept.index == info.index).expect("kept");
+            assert_eq!((kept.channel, &*kept.source), (channel, source));
+        }
+    }
+
     #[test]
     fn an_incident_has_what_came_before_and_after_it() {
         let (mut file, mut incidents) = log(100);
