@@ -46,15 +46,15 @@ fn stations_measure_each_other_and_admit_by_what_was_found() {
     drop(first);
 }
 
+const BOTH: [&str; 7] = ["node", "--iface", "eth0", "--iface", "eth1", "--rate", "eth0=100mbit,eth1=10mbit"];
+
 /// One file was for all interfaces and has one rate, so a gateway between two rates could have none.
 #[test]
 fn a_gateway_between_two_rates_has_a_calibration_for_each_interface() {
     let Some(lab) = TopologyLab::up("calibrated", "two-segments.toml", &["--no-nodes"]) else { return };
     let [fast, slow] = ["100", "10"].map(|rate| testdata(&format!("measured/calibration-{rate}mbit.toml")));
     let node = |station: &str, words: &[&str]| lab.node(station, &[&["--iface", "eth0"], words].concat());
-    let gateway = |words: &[&str]| {
-        lab.rota("gateway", &[&["node", "--iface", "eth0", "--iface", "eth1"], words].concat())
-    };
+    let gateway = |words: &[&str]| lab.rota("gateway", &[&BOTH[..], words].concat());
     let swapped = std::env::temp_dir().join(format!("rota-calibrated-{}", std::process::id()));
     let measured_on_eth1 = std::fs::read_to_string(&slow).unwrap().replace("\"eth0\"", "\"eth1\"");
     std::fs::write(&swapped, measured_on_eth1).unwrap();
@@ -75,8 +75,8 @@ fn a_gateway_between_two_rates_has_a_calibration_for_each_interface() {
     let each = format!("eth0={fast},eth1={slow}");
     let _nodes = [
         node("n1", &["--calibration", &fast]),
-        node("n3", &["--calibration", &slow]),
-        lab.node("gateway", &["--iface", "eth0", "--iface", "eth1", "--calibration", &each]),
+        node("n3", &["--rate", "10mbit", "--calibration", &slow]),
+        lab.node("gateway", &[&BOTH[1..], &["--calibration", &each]].concat()),
     ];
     // Stations that calculate otherwise are strangers to each other.
     let know_each_other = || {
