@@ -163,7 +163,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (0, &[0x4c], "kind"),
         (1, &[RCAP_VERSION + 1], "version"),
         (2, &[0, 23], "length"),
-        (4, &[10], "type"),
+        (4, &[11], "type"),
         (4, &[2], "direction"),
         (5, &[1], "direction"),
         (6, &[0, 0], "attempt"),
