@@ -24,8 +24,11 @@ impl Pace {
     pub const EVERY_CYCLE: Self = Self { cycles: 1, units: 1, longer: Span::ZERO };
     /// The longest period, in cycles.
     pub const CYCLES_MAX: u16 = 64;
-    /// The most units in one cycle: twice as many must find room in a channel's 64 buffers.
+    /// The most units of a program in one cycle: twice as many must find room in a channel's 64 buffers.
     pub const UNITS_MAX: u16 = 32;
+    /// The most packets of a channel across segments in one cycle. A segment of 1 Gbit/s carries 2,710 full
+    /// frames in the usual cycle; with the next power of two a channel may have all that can be reserved.
+    pub const PACKETS_MAX: u16 = 4_096;
     /// The longest period, as a contract on the wire can name it.
     pub const PERIOD_MAX: Span = Span::from_nanos(u32::MAX as u64);
 
@@ -49,6 +52,14 @@ impl Pace {
             asked >= promised && asked - promised < u64::from(nearest.cycles)
         };
         if is_exact { Ok(nearest) } else { Self::within(period, trt) }
+    }
+
+    /// So many packets in each cycle, for channels across segments. `None` for more than a share can have.
+    pub const fn of_packets(count: u64) -> Option<Self> {
+        if count == 0 || count > Self::PACKETS_MAX as u64 {
+            return None;
+        }
+        Some(Self { units: count as u16, ..Self::EVERY_CYCLE })
     }
 
     /// The fewest units in whole cycles that come at least as often as one each `period`.

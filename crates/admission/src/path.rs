@@ -22,13 +22,15 @@
 //! D_max less the best bounds so far, and no nodes together get more than all of it: they reserve for that.
 
 use crate::clocks::Clocks;
+use crate::pace::Pace;
 use crate::rtip::{Jitter, Regulator, Traffic, Waiting};
 use crate::search::largest;
 use core::fmt;
 use rota_units::Span;
 
-/// Packets of one channel for which a gateway has room.
-pub const BUFFERS_MAX: u64 = 1_024;
+/// Packets of one channel for which a gateway has room: those of four cycles of the densest share. The bounds
+/// of two RETHER segments are three cycles and their parts.
+pub const BUFFERS_MAX: u64 = 4 * Pace::PACKETS_MAX as u64;
 
 /// One node and the link behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

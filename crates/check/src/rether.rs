@@ -44,16 +44,17 @@ fn part_time(frame: &Frame, octets: u64, cycles: u64) -> u128 {
 }
 
 /// The longest time from a packet's release to the begin of its place in a slot: slot by slot, for as long as
-/// the queue that a missed slot began lasts, or until both repeat.
+/// the queue that a missed slot began lasts, or until both repeat. Where no packet behind those of one slot
+/// comes within a cycle, the queue ends with that slot.
 fn wait(share: &Rether, packets: &Packets) -> Result<u128, Fault> {
     let n = u128::from;
     let (units, burst, trt) = (n(share.units), n(packets.burst), n(share.trt) * n(share.cycles));
-    holds(burst * units <= PACKETS_MAX, Fault::Range("burst"))?;
+    let released = |k: u128| k / burst * n(packets.counted_interval) + k % burst * n(packets.counted_x_min);
+    let looked_at = if released(units) >= trt { units } else { burst * units };
+    holds(looked_at <= PACKETS_MAX, Fault::Range("burst"))?;
     let carries = burst * trt <= units * n(packets.counted_interval);
     holds(carries, Fault::Fails("share carries the average"))?;
-    let waits = |k: u128| {
-        let released = k / burst * n(packets.counted_interval) + k % burst * n(packets.counted_x_min);
-        ((k / units + 1) * trt + k % units * n(share.packet_time)).saturating_sub(released)
-    };
-    Ok((0..burst * units).map(waits).fold(trt, u128::max))
+    let waits =
+        |k: u128| ((k / units + 1) * trt + k % units * n(share.packet_time)).saturating_sub(released(k));
+    Ok((0..looked_at).map(waits).fold(trt, u128::max))
 }

@@ -27,8 +27,8 @@ use tree::Tree;
 
 /// D_max of a request that states none, at most: live media bear it, and the buffers of the path are few.
 const DELAY_DEFAULT: Span = Span::from_millis(500);
-/// How many packets may be on their way within it: a gateway has buffers for 1,024 of a channel.
-const PACKETS_DEFAULT: u64 = 800;
+/// How many packets may be on their way within it: a gateway has buffers for 16,384 of a channel.
+const PACKETS_DEFAULT: u64 = 12_800;
 /// For how long another way is looked for when the path of a channel fails.
 const REROUTE_DEFAULT: Span = Span::from_millis(2_000);
 /// How often the members of the segments are compared with the neighbours.
@@ -444,19 +444,16 @@ mod tests {
     fn the_default_delay_counts_the_packets_that_bursts_bring() {
         let packet = Octets::new(1_400);
         let default = |messages: Messages| delay_default(&messages, packet);
-        // Ten packets a second, and 800 in 80 ms without an X_ave.
-        assert_eq!(default(of(100, 100_000, 1_000_000, 1_000)), us(500_000));
-        assert_eq!(default(of(100, 100, 100, 1_000)), us(80_000).minus(Span::from_nanos(1)));
+        // Ten packets a second, and 12,800 in 128 ms without an X_ave.
+        assert_eq!(default(of(10, 100_000, 1_000_000, 1_000)), us(500_000));
+        assert_eq!(default(of(10, 10, 10, 1_000)), us(128_000).minus(Span::from_nanos(1)));
         assert_eq!(default(of(33_333, 33_333, 33_333, 8_000)), us(500_000));
-        // 400 in each 100 ms, of messages of four packets: the 801st comes with the third interval.
-        assert_eq!(default(of(100, 1_000, 100_000, 5_600)), us(200_000).minus(Span::from_nanos(1)));
-        assert_eq!(
-            default(of(300_000, 300_000, 300_000, 1_400 * 1_000)),
-            us(300_000),
-            "one message has more"
-        );
+        // 6,400 in each 100.8 ms, of messages of four packets: another one comes with the third interval.
+        assert_eq!(default(of(10, 63, 100_800, 5_600)), us(201_600).minus(Span::from_nanos(1)));
+        let large = of(400_000, 400_000, 400_000, 1_400 * 13_000);
+        assert_eq!(default(large), us(400_000), "one message has more");
         assert_eq!(default(of(0, 0, 0, 1_000)), us(500_000), "refused elsewhere");
-        let messages = of(70, 400, 9_000, 4_000);
+        let messages = of(7, 40, 900, 4_000);
         let (delay, packets) = (default(messages), messages.packets(packet).unwrap().traffic);
         let more = delay + Span::from_nanos(1);
         assert!(packets.closed(delay) <= PACKETS_DEFAULT && packets.closed(more) > PACKETS_DEFAULT);

@@ -8,6 +8,7 @@ mod backup;
 mod change;
 mod circuits;
 mod claims;
+mod dense;
 mod dice;
 mod disciplines;
 mod drive;

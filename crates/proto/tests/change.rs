@@ -271,7 +271,7 @@ fn a_change_that_is_denied_leaves_the_channel_as_it_was() {
     let before = open.held();
     assert_eq!(open.ask(&size(ROOM + 1)), Err(ResizeError::Room { asked: ROOM + 1, room: ROOM }));
     let hasty = AskedTerms { delay: Some(ms(20)), ..AskedTerms::default() };
-    let dense = AskedChange { period: Some(Span::from_micros(2_000)), ..AskedChange::default() };
+    let dense = AskedChange { period: Some(Span::from_micros(20)), ..AskedChange::default() };
     let short = AskedChange { period: Some(ms(2)), ..AskedChange::default() };
     let denied = [
         (AskedChange { terms: hasty, ..AskedChange::default() }, "PathDelay"),

@@ -440,9 +440,9 @@ fn a_wrong_call_is_refused_before_anything_is_asked() {
     net.drain(1);
     net.run(ms(500));
     let node = &mut net.nodes[1];
-    for asked in [0, 1_025] {
+    for asked in [0, 16_385] {
         let spec = HopSpec { buffers: asked, ..spec };
-        assert_eq!(node.enter_gateway(hop, &spec, from), Err(HopError::Buffers { asked, most: 1_024 }));
+        assert_eq!(node.enter_gateway(hop, &spec, from), Err(HopError::Buffers { asked, most: 16_384 }));
     }
     let clock = HopSpec { regulator: Regulator::DelayClock { error: ms(1) }, ..spec };
     assert_eq!(node.enter_gateway(hop, &clock, from), Err(HopError::Clock));

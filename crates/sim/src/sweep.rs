@@ -79,6 +79,10 @@ pub const DISCIPLINES: u64 = 61_000_000_000;
 /// group, change, are asked for by their receivers, have one back, or are of the statistical class.
 pub const SUITE: u64 = 62_000_000_000;
 
+/// From this seed on channels across segments may have hundreds of packets in a cycle, without what began
+/// with [`SUITE`].
+pub const DENSE: u64 = 63_000_000_000;
+
 /// The faults of a link: those of the campaign that are about no token and need no third port, and interfaces
 /// that disappear.
 pub fn link_campaign() -> impl Iterator<Item = (Draw, u32)> {
@@ -119,8 +123,7 @@ impl Campaign {
     /// The world that this seed draws.
     pub fn scenario(self, seed: u64) -> Scenario {
         if seed >= ACROSS {
-            let scenario = self.across(seed);
-            return if seed >= SUITE { self.with_suite(seed, scenario) } else { scenario };
+            return self.across_of(seed);
         }
         let mut random = Stream::named(seed, "campaign");
         let stations = random.between(3, 8) as usize;

@@ -3,7 +3,7 @@
 
 use rota_admission::rtip::{Messages, Regulator};
 use rota_contract::CloseCause;
-use rota_sim::sweep::{self, ACROSS, Campaign, DISCIPLINES, SUITE};
+use rota_sim::sweep::{self, ACROSS, Campaign, DENSE, DISCIPLINES, SUITE};
 use rota_sim::{AcrossChange, Chances, Initiation, PartitionName};
 use rota_sim::{
     AcrossSpec, AcrossTotals, Answer, EndState, Manner, PathSpec, Plant, SegmentSpec, Sessions, Settings,
@@ -72,6 +72,17 @@ fn channels_with_another_path_and_any_discipline_keep_every_rule() {
         assert!(all.counts.rerouted > 5 && all.counts.link_packets > 1_000, "{campaign:?}: {all:?}");
         let jitter = all.counts.jitter_ppm;
         assert!((300_000..=1_000_000).contains(&jitter), "{jitter} millionths of a promise of jitter");
+    }
+}
+
+/// Messages of hundreds of packets, and thousands of short units a second: on a RETHER segment a channel had
+/// 32 packets in a cycle at most.
+#[test]
+fn channels_with_hundreds_of_packets_in_a_cycle_keep_every_rule() {
+    for campaign in [Campaign::Product, Campaign::Proven] {
+        let all = sweep_from(DENSE, campaign, 0..60);
+        assert!(all.opened > 40 && all.counts.packets > 100_000, "{campaign:?}: {all:?}");
+        assert!((700_000..=1_000_000).contains(&all.counts.longest_ppm), "{campaign:?}: {all:?}");
     }
 }
 

@@ -18,6 +18,11 @@
 //! ends of the burst's first slot, of its last one, and of the whole slots behind the first and before the
 //! last: eight a burst, of u / gcd(B, u) bursts, however many packets a burst has.
 //!
+//! *A share of a cycle's peak.* If g(u + 1) ≥ TRT the share carries all packets of any cycle. Greedy times
+//! are superadditive, g(a + b + 1) ≥ g(a + 1) + g(b + 1), so that g(m + u) ≥ g(m) + TRT: the term of packet
+//! m + u is no larger than that of packet m, and the maximum is at some m ≤ u. Nodes ask for such shares
+//! only.
+//!
 //! A packet that comes ahead of its expected arrival leaves no later than if it had come then: slots carry
 //! the more, the more was there. So d counts from the expected arrival, with regulators and without.
 //!
@@ -79,9 +84,8 @@ impl RetherSegment<'_> {
     /// The largest first: u from all packets that a cycle can bring down to 1.
     fn paces(&self, traffic: &Traffic) -> impl DoubleEndedIterator<Item = Pace> + use<> {
         let trt = self.params.trt;
-        let most = traffic.half_open(trt).clamp(1, u64::from(Pace::UNITS_MAX));
-        let period = move |units| Span::from_nanos(trt.as_nanos().div_ceil(units));
-        (1..=most).rev().filter_map(move |units| Pace::of(period(units), trt).ok())
+        let most = traffic.half_open(trt).clamp(1, u64::from(Pace::PACKETS_MAX));
+        (1..=most).rev().filter_map(Pace::of_packets)
     }
 
     /// The reservation of this pace.
@@ -108,7 +112,7 @@ impl RetherSegment<'_> {
 
     /// The refusal of more packets a cycle than a share can have.
     fn too_many(&self, packets: u64) -> Denied {
-        Denied::counted(NodeTest::CyclePackets, packets, Pace::UNITS_MAX.into())
+        Denied::counted(NodeTest::CyclePackets, packets, Pace::PACKETS_MAX.into())
     }
 
     /// V: the time of one packet in a slot.
@@ -157,13 +161,15 @@ impl RetherSegment<'_> {
         // So many a cycle are brought on average, and no share carries them.
         let brought = u128::from(ask.traffic.burst()) * u128::from(self.params.trt.as_nanos());
         let average = brought.div_ceil(u128::from(ask.traffic.interval().as_nanos()));
-        if average > u128::from(Pace::UNITS_MAX) {
+        if average > u128::from(Pace::PACKETS_MAX) {
             return Err(self.too_many(u64::try_from(average).unwrap_or(u64::MAX)));
         }
         let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
         let mut best: Option<RetherShare> = None;
         for pace in self.paces(&ask.traffic) {
             match self.share(ask, pace) {
+                // None waits for less than a cycle.
+                Ok(share) if share.wait <= self.params.trt && best.is_none() => return Ok(share),
                 Ok(share) if best.is_none_or(|best| share.delay < best.delay) => best = Some(share),
                 Ok(_) => {}
                 Err(denied) if rank(&denied) < rank(&last) => last = denied,
@@ -200,8 +206,7 @@ impl Subnet for RetherSegment<'_> {
 /// The pace that carries all packets which so many channels bring in a cycle, so that none waits for the slot
 /// of another one. `None` where they are more than a share can have.
 pub fn pace_at_peaks(traffic: &Traffic, trt: Span, channels: u64) -> Option<Pace> {
-    let units = traffic.half_open(trt).max(1).saturating_mul(channels.max(1));
-    Pace::of(Span::from_nanos(trt.as_nanos().div_ceil(units)), trt).ok()
+    Pace::of_packets(traffic.half_open(trt).max(1).saturating_mul(channels.max(1)))
 }
 
 /// Refusals that were decided come first, the smallest margin before the others.
@@ -234,7 +239,11 @@ fn worst_wait_in(traffic: &Traffic, units: u64, trt: Span, packet: Span) -> Resu
         let lacks = u64::try_from(lacks).unwrap_or(u64::MAX).max(1);
         return Err(Denied::new(NodeTest::RetherShare, Span::from_nanos(lacks)));
     }
-    let (burst, bursts) = (traffic.burst(), units / gcd(traffic.burst(), units));
+    let burst = traffic.burst();
+    let bursts = match traffic.greedy(units + 1) >= trt {
+        true => units.div_ceil(burst),
+        false => units / gcd(burst, units),
+    };
     if burst.saturating_mul(bursts) > PACKETS_MAX {
         return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
     }
@@ -282,6 +291,25 @@ mod tests {
                 Ok(found) => prop_assert_eq!(found, (1..=all).map(wait).max().unwrap()),
                 Err(denied) => prop_assert_eq!(denied.test, NodeTest::RetherShare),
             }
+        }
+
+        /// A share of all packets of a cycle, of which only those of one slot are looked at, against all
+        /// packets until everything repeats.
+        #[test]
+        fn the_worst_packet_of_a_share_of_the_peak_is_in_the_first_slot(
+            x_min in 1u64..400, apart in 0u64..400, burst in 1u64..400, trt in 1u64..33_000,
+            packet in 0u64..40, more in 0u64..3, slow in 0u64..60,
+        ) {
+            let us = Span::from_micros;
+            let (x_ave, trt) = (x_min + apart, us(trt + slow * 1_000));
+            let traffic = Traffic::new(us(x_min), us(x_ave), us(x_ave * burst)).unwrap();
+            let Some(pace) = Pace::of_packets(traffic.half_open(trt).max(1) + more) else { return Ok(()) };
+            let (units, packet) = (pace.units(), us(packet));
+            let leaves = |m: u64| trt * m.div_ceil(units) + packet * ((m - 1) % units);
+            let wait = |m: u64| leaves(m).minus(traffic.greedy(m));
+            let all = (traffic.burst() * units).min(1 << 17);
+            let found = worst_wait(&traffic, pace, trt, packet).unwrap();
+            prop_assert_eq!(found, (1..=all).map(wait).max().unwrap());
         }
 
         /// The bound of a group against each packet of k greedy members, all in one share.

@@ -54,6 +54,26 @@ fn a_channel_faster_than_the_cycle_has_several_packets_a_cycle() {
     assert_eq!((share.pace.units(), share.wait), (2, segment(10).trt));
 }
 
+/// A share had 32 packets a cycle at most: 10.9 Mbit/s of a segment of any rate.
+#[test]
+fn a_channel_may_have_all_that_a_gigabit_segment_can_reserve() {
+    let most = payload_max(&FRAMING).get();
+    let asked = |packets: u64| {
+        let cycle = segment(1_000).trt.as_nanos() / 1_000;
+        // A little more than a cycle apart, so that none brings the packets of two messages.
+        let (x_min, interval) = (cycle / packets, cycle + 50);
+        rether(&[], 1_000).quickest(&ask(x_min, x_min, interval, most))
+    };
+    let most = (1..4_096).rev().find(|packets| asked(*packets).is_ok()).expect("some fit");
+    let share = asked(most).unwrap();
+    assert!((2_000..2_710).contains(&most), "{most} packets");
+    assert!(share.pace.units() >= most && share.wait < segment(1_000).trt * 2, "{share:?}");
+    let refused = asked(most + 1).unwrap_err();
+    assert_eq!(refused.test, NodeTest::RetherShare, "the segment is full, and no other limit is met");
+    let denied = rether(&[], 1_000).quickest(&ask(1, 1, 1, 1)).unwrap_err();
+    assert_eq!((denied.test, denied.count), (NodeTest::CyclePackets, Some((33_334, 4_096))));
+}
+
 /// A burst of four a cycle apart in thirds: four in a slot are quick, and one in a slot is cheap.
 #[test]
 fn a_burst_is_carried_at_once_or_spread() {

@@ -50,7 +50,7 @@ pub struct Beyond {
     pub average: Option<Span>,
     /// I; X_ave if it states none.
     pub interval: Option<Span>,
-    /// D_max; if it states none half a second, or less where that would bring more than 800 packets.
+    /// D_max; if it states none half a second, or less where that would bring more than 12,800 packets.
     pub delay: Option<Span>,
     /// For how long another path is looked for when the channel's fails; the node's own time if it states
     /// none, not at all if it is zero.

@@ -25,10 +25,12 @@ impl Node {
         self.assert_drained();
         let octets = self.hops.reserved(hop)?.octets;
         let packets = Packets::of_source(spec, octets, program).beside_others(hop);
-        self.line_of_hop(hop)?.port.enter(hop, packets);
+        let port = &mut self.line_of_hop(hop)?.port;
+        port.enter(hop, packets);
+        let units = port.units_a_cycle(hop);
         self.hops.enter_source(hop);
         self.hops.lead_to(hop, spec.local_id);
-        self.hops.fans.send_on(program, hop);
+        self.hops.fans.send_on(program, hop, units);
         Ok(())
     }
 

@@ -74,7 +74,7 @@ impl Node {
         };
         let share = share.ok_or_else(|| {
             let needed = ask.traffic.half_open(settings.trt).saturating_mul(at_once);
-            let count = Some((needed, u64::from(Pace::UNITS_MAX)));
+            let count = Some((needed, u64::from(Pace::PACKETS_MAX)));
             HopDenied { count, ..denied(RcapTest::CyclePackets) }
         })?;
         Ok((way, share.in_partition(number)))

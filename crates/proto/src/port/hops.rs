@@ -24,6 +24,19 @@ impl Port {
         queue.packets = Some(Box::new(packets));
     }
 
+    /// Units that a source's hop takes.
+    pub(crate) fn source_room(&self, hop: ChannelId) -> usize {
+        let packets = self.units.get(hop).and_then(|queue| queue.packets.as_ref());
+        packets.map_or(0, |packets| packets.units_room())
+    }
+
+    /// It takes so many at least.
+    pub(crate) fn take_source_room(&mut self, hop: ChannelId, units: usize) {
+        if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+            packets.take_room(units);
+        }
+    }
+
     /// The next unit of a source's hop that no packet has been cut from goes elsewhere.
     pub(crate) fn take_uncut(&mut self, hop: ChannelId) -> Option<UnitRef> {
         self.units.get_mut(hop)?.packets.as_mut()?.take_uncut()

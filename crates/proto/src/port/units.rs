@@ -237,8 +237,14 @@ impl Port {
         self.units.get(channel)?.ready.front().map(|unit| Instant::from_nanos(unit.schedule_ns))
     }
 
-    /// Units that the slots of a channel can carry in one cycle; one where it has none.
+    /// Units that the slots of a channel can carry in one cycle; one where it has none. Of a channel across
+    /// segments those that may wait for them.
     pub(crate) fn units_a_cycle(&self, channel: ChannelId) -> usize {
+        if self.medium.kind() == MediumKind::Rether
+            && let Some(packets) = self.units.get(channel).and_then(|queue| queue.packets.as_ref())
+        {
+            return packets.units_ahead();
+        }
         self.medium.units_a_cycle(session_of(channel)).min(READY_MAX)
     }
 

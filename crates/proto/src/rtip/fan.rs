@@ -106,16 +106,18 @@ impl Fans {
 
     // ---- sources --------------------------------------------------------------------------------------
 
-    /// A program sends on this hop, too, from its next unit on.
-    pub(crate) fn send_on(&mut self, program: ChannelId, hop: ChannelId) {
-        let room = 2 * UNITS_WAITING_MAX;
+    /// A program sends on this hop, too, from its next unit on. So many units may wait for the hop.
+    pub(crate) fn send_on(&mut self, program: ChannelId, hop: ChannelId, units: usize) {
+        let room = 2 * units.max(UNITS_WAITING_MAX);
         let source = self.sources.entry(program).or_insert_with(|| Source {
             hops: Vec::new(),
             next: 0,
-            ready: VecDeque::with_capacity(room),
-            over: VecDeque::with_capacity(room),
+            ready: VecDeque::new(),
+            over: VecDeque::new(),
             at: Instant::ZERO,
         });
+        source.ready.reserve(room.saturating_sub(source.ready.len()));
+        source.over.reserve(room.saturating_sub(source.over.len()));
         source.hops.push((hop, source.next));
     }
 
@@ -218,13 +220,13 @@ mod tests {
     #[test]
     fn a_unit_is_over_when_all_hops_have_sent_it() {
         let mut fans = Fans::default();
-        fans.send_on(TREE, ChannelId(1));
-        fans.send_on(TREE, ChannelId(2));
+        fans.send_on(TREE, ChannelId(1), 1);
+        fans.send_on(TREE, ChannelId(2), 1);
         [0, 1].into_iter().for_each(|number| fans.offered(TREE, number));
         assert_eq!([fans.merge(sent(1, 0)), fans.merge(sent(1, 1)), fans.next_over()], [None, None, None]);
         assert_eq!([fans.merge(sent(2, 0)), fans.next_over()], [of_tree(0), None]);
         // Another hop begins with the next unit, and one that ends is waited for no more.
-        fans.send_on(TREE, ChannelId(3));
+        fans.send_on(TREE, ChannelId(3), 1);
         fans.offered(TREE, 2);
         assert_eq!([fans.merge(sent(3, 2)), fans.merge(sent(1, 2))], [None, None]);
         fans.drop_source_hop(ChannelId(2));
@@ -243,8 +245,8 @@ mod tests {
             Output::Slot { channel: ChannelId(hop), at: AT, unit }
         };
         let mut fans = Fans::default();
-        fans.send_on(TREE, ChannelId(1));
-        fans.send_on(TREE, ChannelId(2));
+        fans.send_on(TREE, ChannelId(1), 1);
+        fans.send_on(TREE, ChannelId(2), 1);
         [0, 1, 2].into_iter().for_each(|number| fans.offered(TREE, number));
         assert_eq!([fans.merge(gave_up(1, 0)), fans.merge(sent(2, 0))], [None, of_tree(0)]);
         assert_eq!([fans.merge(sent(2, 1)), fans.merge(gave_up(1, 1))], [None, of_tree(1)]);
@@ -259,8 +261,8 @@ mod tests {
         let unit = |channel, number, fate| Output::Slot { channel, at: AT, unit: Some((number, fate)) };
         let gave_up = |hop, number| unit(ChannelId(hop), number, UnitFate::Dropped);
         let mut fans = Fans::default();
-        fans.send_on(TREE, ChannelId(1));
-        fans.send_on(TREE, ChannelId(2));
+        fans.send_on(TREE, ChannelId(1), 1);
+        fans.send_on(TREE, ChannelId(2), 1);
         (4..7).for_each(|number| fans.offered(TREE, number));
         // The second hop has given unit 4 up itself, and has told nothing of the others.
         assert_eq!([fans.merge(gave_up(2, 4)), fans.merge(sent(1, 4))], [None, of_tree(4)]);
@@ -277,7 +279,7 @@ mod tests {
     #[test]
     fn parting_packets_allocate_nothing() {
         let mut fans = Fans::default();
-        (1..4).for_each(|hop| fans.send_on(TREE, ChannelId(hop)));
+        (1..4).for_each(|hop| fans.send_on(TREE, ChannelId(hop), 1));
         let key = (PortId(0), rota_wire::MacAddr([2; 6]), 7);
         (5..8).for_each(|hop| fans.add(key, (PortId(1), ChannelId(hop))));
         let mut over = 0;
@@ -297,8 +299,8 @@ mod tests {
     #[test]
     fn slots_of_other_channels_and_empty_ones_pass() {
         let mut fans = Fans::default();
-        fans.send_on(TREE, ChannelId(1));
-        fans.send_on(TREE, ChannelId(2));
+        fans.send_on(TREE, ChannelId(1), 1);
+        fans.send_on(TREE, ChannelId(2), 1);
         assert_eq!(fans.merge(sent(7, 3)), Some(sent(7, 3)));
         let empty = |hop| Output::Slot { channel: ChannelId(hop), at: AT, unit: None };
         assert_eq!([fans.merge(empty(2)), fans.merge(empty(1))], [None, Some(empty(9))]);

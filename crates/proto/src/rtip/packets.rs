@@ -11,17 +11,17 @@ use super::door::{HopCounts, HopSpec};
 use super::pacer::Pacer;
 use crate::io::{ChannelId, Payloads, UnitRef};
 use rota_admission::rtip::{RateJitter, Regulator, Traffic};
-use rota_admission::{Clocks, FRAGMENTS_MAX};
+use rota_admission::{Clocks, FRAGMENTS_MAX, Pace, path};
 use rota_medium::door::{Due, Life, UNITS_WAITING_MAX};
 use rota_units::{Instant, Span};
 use rota_wire::{RTIP_HEADER_OCTETS, RtipHeader, UNIT_HEADER_OCTETS, UnitHeader};
 use std::collections::VecDeque;
 
-/// Most buffers of one hop: at nine thousand octets each they take as much as a few cameras' pictures.
-pub(crate) const BUFFERS_MAX: usize = 1_024;
+/// Most buffers of one hop.
+pub(crate) const BUFFERS_MAX: usize = path::BUFFERS_MAX as usize;
 /// Packets that have joined: a medium counts no more. Those behind them join as others leave.
 const JOINED_MAX: usize = UNITS_WAITING_MAX;
-/// Units of a source that wait.
+/// Units of a source that wait, unless its bound allows more.
 const UNITS_MAX: usize = UNITS_WAITING_MAX;
 const NANOS_A_MICRO: u64 = 1_000;
 
@@ -65,6 +65,10 @@ enum Origin {
 struct Source {
     /// Each with the time at which it was handed over.
     units: VecDeque<(UnitRef, Instant)>,
+    /// How many of them may wait.
+    room: usize,
+    /// How many wait while the program keeps its contract, at most.
+    ahead: usize,
     /// The next fragment of the first one.
     index: u16,
     /// The channel of the program: its memory has the octets.
@@ -129,9 +133,12 @@ impl Packets {
     /// A source, which cuts the units of a program into packets of so many octets at most. It polices by the
     /// rate.
     pub(crate) fn of_source(spec: &HopSpec, octets: u32, program: ChannelId) -> Self {
-        let units = VecDeque::with_capacity(UNITS_MAX);
-        let life = Life::ALWAYS;
-        let source = Source { units, index: 0, program, told: program, next: None, sequence: 0, life };
+        // A unit has a packet at least, which leaves within the bound.
+        let within = spec.traffic.closed(spec.delay).saturating_add(1);
+        let ahead = within.min(Pace::PACKETS_MAX.into()) as usize;
+        let (room, life) = (ahead.max(UNITS_MAX), Life::ALWAYS);
+        let (units, told) = (VecDeque::with_capacity(room), program);
+        let source = Source { units, room, ahead, index: 0, program, told, next: None, sequence: 0, life };
         let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
         Self::new(&regulated, octets, Origin::Source(source), false)
     }
@@ -142,6 +149,32 @@ impl Packets {
             source.life = of;
         }
         self
+    }
+
+    /// A source takes so many units at least, in memory that is taken now.
+    pub(crate) fn take_room(&mut self, units: usize) {
+        if let Origin::Source(source) = &mut self.origin
+            && units > source.room
+        {
+            source.room = units;
+            source.units.reserve_exact(units);
+        }
+    }
+
+    /// Units that a program is to offer ahead of their slots: so many wait while it keeps its contract.
+    pub(crate) const fn units_ahead(&self) -> usize {
+        match &self.origin {
+            Origin::Source(source) => source.ahead,
+            Origin::Gateway { .. } => 0,
+        }
+    }
+
+    /// Units of a source that may wait. A gateway has none.
+    pub(crate) const fn units_room(&self) -> usize {
+        match &self.origin {
+            Origin::Source(source) => source.room,
+            Origin::Gateway { .. } => 0,
+        }
     }
 
     /// The same where several hops have one program: each slot is told as one of this hop.
@@ -230,7 +263,7 @@ impl Packets {
     /// A unit waits in the program's memory. False where too many wait already.
     pub(crate) fn offer(&mut self, now: Instant, unit: UnitRef) -> bool {
         let Origin::Source(source) = &mut self.origin else { return false };
-        if source.units.len() >= UNITS_MAX || now >= source.life.until {
+        if source.units.len() >= source.room || now >= source.life.until {
             return false;
         }
         source.units.push_back((unit, now.max(source.life.from)));

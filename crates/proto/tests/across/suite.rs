@@ -183,9 +183,7 @@ fn a_channel_without_an_end_is_told_when_a_booking_would_be_in_the_way() {
     let mut ask = |octets: u32, start: Option<Span>, end: Option<Span>| {
         net.told.clear();
         net.nodes[2].listen(SERVICE);
-        // A gateway has 1,024 buffers for a channel.
-        let delay = Some(Span::from_millis(100));
-        let channel = open(&mut net, octets, Beyond { start, end, delay, ..Beyond::default() });
+        let channel = open(&mut net, octets, Beyond { start, end, ..Beyond::default() });
         until_answered(&mut net, 2).map(|()| channel).map_err(|(denied, _)| denied)
     };
     // 300,000 octets each 40 ms are 60 Mbit/s of 100.
@@ -205,7 +203,6 @@ fn a_channel_without_an_end_is_told_when_a_booking_would_be_in_the_way() {
     }
     net.told.clear();
     net.nodes[2].listen(SERVICE);
-    let delay = Some(Span::from_millis(100));
-    open(&mut net, 300_000, Beyond { end: Some(minute * 2), delay, ..Beyond::default() });
+    open(&mut net, 300_000, Beyond { end: Some(minute * 2), ..Beyond::default() });
     assert!(until_answered(&mut net, 2).is_ok(), "the booking is gone");
 }

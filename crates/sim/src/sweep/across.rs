@@ -2,7 +2,7 @@
 //! between them, channels that are opened and closed at random, and in every second world faults.
 
 use super::Campaign;
-use super::DISCIPLINES;
+use super::{DENSE, DISCIPLINES, SUITE};
 use crate::engine::Stream;
 use crate::faults::{Draw, Mix};
 use crate::scenario::{AcrossChannel, Load, Scenario};
@@ -33,8 +33,18 @@ const FAULTS: &[(Draw, u32)] = &[
 const HOSTS_MAX: usize = 8;
 
 impl Campaign {
+    /// A world of the seeds from [`super::ACROSS`] on.
+    pub(super) fn across_of(self, seed: u64) -> Scenario {
+        let scenario = self.across(seed);
+        match seed {
+            DENSE.. => dense(seed, scenario),
+            SUITE.. => self.with_suite(seed, scenario),
+            _ => scenario,
+        }
+    }
+
     /// The world of channels across segments that this seed draws.
-    pub(super) fn across(self, seed: u64) -> Scenario {
+    fn across(self, seed: u64) -> Scenario {
         let mut random = Stream::named(seed, "campaign across");
         let is_later = seed >= DISCIPLINES;
         let mut world = self.net(&mut random, is_later);
@@ -200,6 +210,20 @@ impl Campaign {
         let (changes, joins, leaves) = (Vec::new(), Vec::new(), Vec::new());
         AcrossChannel { spec, open: ms(open), close, by_receiver, dies, changes, joins, leaves }
     }
+}
+
+/// Half of the channels have messages of many packets, and others units of one packet at short times.
+fn dense(seed: u64, mut scenario: Scenario) -> Scenario {
+    let mut random = Stream::named(seed, "campaign dense");
+    for AcrossChannel { spec, .. } in &mut scenario.across {
+        let (octets, period) = match random.below(4) {
+            0 | 1 => (random.between(45_000, 300_000), random.between(20_000, 60_000)),
+            2 => (random.between(1, 300), random.between(250, 900)),
+            _ => continue,
+        };
+        (spec.octets, spec.period) = (octets as u32, Span::from_micros(period));
+    }
+    scenario
 }
 
 /// The pairs of scheduler and regulator that a link's end may have.

@@ -237,8 +237,10 @@ pub(super) struct AcrossFlows {
 
 /// Services of these channels are numbered from here on: the world's other ones are below.
 const SERVICES: usize = 20_000;
-/// Units on their way beyond which a program makes none.
-const UNITS_MAX: usize = 48;
+/// Units on their way beyond which a program makes none: of a slow one, and of one whose units are short.
+const UNITS_MAX: [usize; 2] = [48, 4_096];
+/// The period of such a program is no longer.
+const SHORT: Span = Span::from_millis(1);
 /// A program leaves so many units out behind one that a fault held up.
 const SKIPS: u64 = 2;
 /// The delay that a node asks for where its program states none.

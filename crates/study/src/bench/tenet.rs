@@ -32,7 +32,7 @@ const RATE_MBIT: u64 = 1_000;
 const ASKED_PERCENT: u64 = 70;
 /// Octets of a packet beside its payload, on the wire.
 const HEADERS: u64 = 120;
-/// A gateway keeps a channel's packets of this time, 1,024 at most.
+/// A gateway keeps a channel's packets of this time, 16,384 at most.
 const DELAY: Span = Span::from_millis(8);
 const LEAST_PERIOD: u64 = 20_000;
 /// A receiver that hears nothing for so long has heard all.

@@ -68,9 +68,9 @@ fn the_offer_of_a_refusal_fits_and_is_the_nearest() {
     assert!(with(delay) && !with(delay.minus(Span::from_nanos(1))));
 }
 
-/// Two links of 50 Mbit/s with a gateway between them, which has room for 1,024 packets of a channel.
+/// Two links of 1 Gbit/s with a gateway between them, which has room for 16,384 packets of a channel.
 fn over_a_gateway(xmin: &str, smax: &str, delay: &str) -> Result<Accepted, Box<Refused>> {
-    let link = |name| format!("[[segment]]\nname = \"{name}\"\nmedium = \"link\"\nrate = \"50mbit\"\n");
+    let link = |name| format!("[[segment]]\nname = \"{name}\"\nmedium = \"link\"\nrate = \"1gbit\"\n");
     let host = |name, on| format!("[[station]]\nname = \"{name}\"\neth0 = \"{on}\"\n");
     let gateway = host("g", "l") + "eth1 = \"m\"\n";
     let channel = format!("xmin = \"{xmin}\"\nsmax = \"{smax}\"\ndelay = \"{delay}\"\n");
@@ -85,8 +85,8 @@ fn a_plan_counts_the_buffers_of_gateways_as_nodes_do() {
     let relaxed = |xmin: &str| over_a_gateway(xmin, "5B", "2s").expect("a part of 2 s has room").delay;
     // Each link gives 200 ms at most.
     assert!(relaxed("2ms") > Span::from_millis(400), "1,000 packets may wait");
-    let shorter = relaxed("200us");
-    assert!(shorter < Span::from_millis(250), "1,024 packets come in 205 ms: {shorter}");
+    let shorter = relaxed("10us");
+    assert!(shorter < Span::from_millis(200), "16,384 packets come in 164 ms: {shorter}");
 }
 
 /// The route through the idle segment is longer, and has room.

@@ -89,6 +89,9 @@ impl Node {
         let life = self.across.as_ref().and_then(|across| across.rcap.own_life(entry));
         self.enter_source_of(hop, spec, program, life.unwrap_or(Life::ALWAYS))?;
         if former != hop {
+            // All that wait for the share of before find room.
+            let room = self.line_of_hop(former).map_or(0, |line| line.port.source_room(former));
+            self.line_of_hop(hop)?.port.take_source_room(hop, room);
             while let Ok(line) = self.line_of_hop(former)
                 && let Some(unit) = line.port.take_uncut(former)
             {

@@ -1,7 +1,7 @@
 //! Units of channels across segments: how programs hand them over, and what is judged of each at its
 //! receiver.
 
-use super::{AcrossFlow, AcrossSpec, EndState, Manner, Ready, SKIPS, UNITS_MAX, World};
+use super::{AcrossFlow, AcrossSpec, EndState, Manner, Ready, SHORT, SKIPS, UNITS_MAX, World};
 use crate::hosts::Receipt;
 use crate::world::Event;
 use rota_contract::CloseCause;
@@ -34,7 +34,8 @@ impl World {
         let stands = self.engine.now() < self.hosts[from].process.paused_until;
         let targets = self.targets(at);
         for _ in 0..count {
-            let is_full = targets.iter().any(|to| self.across.flows[*to].ready.len() >= UNITS_MAX);
+            let most = UNITS_MAX[usize::from(period <= SHORT)];
+            let is_full = targets.iter().any(|to| self.across.flows[*to].ready.len() >= most);
             self.shares_skips(at, &targets);
             let flow = &mut self.across.flows[at];
             // A stopped process takes nothing: the memory of the program is full.
