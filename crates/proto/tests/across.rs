@@ -460,8 +460,8 @@ fn a_path_that_is_too_slow_or_full_is_denied_by_its_node() {
     assert!(["RetherShare", "CyclePackets"].contains(&why.test.name()), "{why:?}");
 }
 
-/// RETHER-2.5-4. A teleconference bears 100 to 150 ms. Each segment takes its bound of that, so that the first
-/// chain beyond it is refused with the delay that it needs, and each shorter one is accepted within it.
+/// RETHER-2.5-4. A teleconference bears 100 to 150 ms. Each segment takes its bound of that, so that the
+/// first chain beyond it is refused with the delay that it needs, and each shorter one is accepted within it.
 #[test]
 fn the_delay_that_a_teleconference_bears_bounds_the_segments() {
     let most = |delay: Span| {

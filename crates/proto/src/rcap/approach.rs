@@ -6,10 +6,10 @@
 //!          has its share ──request──► next node, whose segment is in token mode by then ──request──► …
 //! ```
 //!
-//! A node sends it when its medium is asked and does not answer at once, and a node that hears it passes it on
-//! at once. It reserves nothing for the channel, no entry of the ledger knows of it, and no answer follows: a
-//! wrong word costs a segment a switch, and back. What a medium does upon it ends with the reservation of the
-//! request, or with the lease, which is that of the request.
+//! A node sends it when its medium is asked and does not answer at once, and a node that hears it passes it
+//! on at once. It reserves nothing for the channel, no entry of the ledger knows of it, and no answer
+//! follows: a wrong word costs a segment a switch, and back. What a medium does upon it ends with the
+//! reservation of the request, or with the lease, which is that of the request.
 
 use super::Rcap;
 use super::io::{EntryId, RcapOutput};

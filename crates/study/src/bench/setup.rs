@@ -64,8 +64,7 @@ pub struct Args {
     /// Further channels that stay open meanwhile
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=60))]
     standing: u16,
-    /// No channel stays open beside those that come and go, so that each set-up waits until its segments are in token
-    /// mode
+    /// No channel stays open meanwhile, so that each set-up waits until its segments are in token mode
     #[arg(long, conflicts_with_all = ["standing", "programs"])]
     switching: bool,
 }

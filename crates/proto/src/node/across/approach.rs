@@ -2,8 +2,8 @@
 //! mode meanwhile (`RETHER-2.5-5`).
 //!
 //! A ring lives for its reservations alone, so a hop of one octet keeps it: the shortest one that there is,
-//! for no channel. It is given back when a request asks for its share there, in the same visit of the token in
-//! which that share is decided, and before it; at the latest when the request can come no more.
+//! for no channel. It is given back when a request asks for its share there, in the same visit of the token
+//! in which that share is decided, and before it; at the latest when the request can come no more.
 
 use super::super::Node;
 use crate::across::Keeper;
