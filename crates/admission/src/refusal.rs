@@ -1,5 +1,6 @@
 //! Why a request was refused, by how much, and what would have fitted.
 
+use crate::rtip::NodeTest;
 use core::fmt;
 use rota_units::{Instant, Octets, Span};
 
@@ -52,6 +53,24 @@ impl Test {
             Self::Overflow => "Overflow",
             Self::Undecided => "Undecided",
             Self::Group => "Group",
+        }
+    }
+
+    /// The test of a hop that has failed, as nodes and plans name it for channels across segments.
+    pub const fn of_hop(self) -> NodeTest {
+        match self {
+            Self::LinkCapacity => NodeTest::Load,
+            Self::EdfExact => NodeTest::EdfExact,
+            Self::RcspLevel => NodeTest::RcspLevel,
+            Self::DeddSum => NodeTest::DeddSum,
+            Self::Overflow => NodeTest::Overflow,
+            Self::Undecided => NodeTest::Undecided,
+            Self::Group => NodeTest::Group,
+            Self::SlotTableFull => NodeTest::TableFull,
+            Self::UnitTooLarge => NodeTest::Packet,
+            Self::Eq3Capacity | Self::NrtFloor | Self::NrtLatency | Self::HoldTooLong => {
+                NodeTest::RetherShare
+            }
         }
     }
 

@@ -6,13 +6,15 @@
 mod engine;
 pub mod file;
 mod ledger;
+mod offers;
 mod ports;
 mod route;
 mod statistical;
 mod tree;
 
-use engine::{Accepted, Offered, Plan, Refused};
+use engine::{Accepted, Plan, Refused};
 use file::{PlanFile, Verb, Wanted};
+use offers::Offered;
 use rota::Statistical;
 use rota_admission::rtip::Chance;
 use rota_answer::{Exit, Failure, Format, outln};
@@ -191,7 +193,14 @@ impl Decision<'_> {
                     0 | 1 => String::new(),
                     routes => format!(" (the shortest of {routes} routes; the others refuse too)"),
                 };
-                let offer = refused.offer.map_or(String::new(), |offer| format!("\n    {}", offer.text()));
+                let offer = match &refused.offer[..] {
+                    [] => String::new(),
+                    all => {
+                        let all: Vec<String> = all.iter().map(|one| one.text()).collect();
+                        let request = "on this way the nearest request that fits has";
+                        format!("\n    {request} {}", all.join(", "))
+                    }
+                };
                 format!("{name}: refused{at}{others}: {}{offer}", refused.why)
             }
         }
@@ -233,7 +242,7 @@ impl Decision<'_> {
                     "margin_ns": refused.margin.as_nanos(),
                     "sentence": refused.why,
                     "routes": refused.routes,
-                    "offer": refused.offer.map(Offered::json),
+                    "offer": offer_json(&refused.offer),
                 },
             }),
         }
@@ -255,18 +264,33 @@ impl Offered {
             Self::Delay(delay) => ("delay", exactly(delay)),
             Self::Jitter(jitter) => ("jitter", exactly(jitter)),
             Self::SMax(octets) => ("smax", format!("{}B", octets.get())),
+            Self::XMin(x_min) => ("xmin", exactly(x_min)),
+            Self::XAve(x_ave) => ("xave", exactly(x_ave)),
+            Self::Interval(interval) => ("interval", exactly(interval)),
             Self::End(end) => ("end", exactly(end)),
         };
-        format!("on this way the nearest request that fits has {field} = \"{value}\"")
+        format!("{field} = \"{value}\"")
     }
 
-    fn json(self) -> Value {
-        match self {
-            Self::Delay(delay) => json!({ "delay_ns": delay.as_nanos() }),
-            Self::Jitter(jitter) => json!({ "jitter_ns": jitter.as_nanos() }),
-            Self::SMax(octets) => json!({ "smax_octets": octets.get() }),
-            Self::End(end) => json!({ "end_ns": end.as_nanos() }),
-        }
+    fn entry(self) -> (String, Value) {
+        let (name, value) = match self {
+            Self::Delay(delay) => ("delay_ns", delay.as_nanos()),
+            Self::Jitter(jitter) => ("jitter_ns", jitter.as_nanos()),
+            Self::SMax(octets) => ("smax_octets", octets.get()),
+            Self::XMin(x_min) => ("xmin_ns", x_min.as_nanos()),
+            Self::XAve(x_ave) => ("xave_ns", x_ave.as_nanos()),
+            Self::Interval(interval) => ("interval_ns", interval.as_nanos()),
+            Self::End(end) => ("end_ns", end.as_nanos()),
+        };
+        (name.to_owned(), value.into())
+    }
+}
+
+/// The numbers of an offer; null for none.
+fn offer_json(offer: &[Offered]) -> Value {
+    match offer {
+        [] => Value::Null,
+        all => Value::Object(all.iter().map(|one| one.entry()).collect()),
     }
 }
 

@@ -34,6 +34,10 @@ pub enum NodeTest {
     Group,
     /// A cycle of a RETHER segment brings more packets than a share can have.
     CyclePackets,
+    /// A burst has more packets than the regulator of a gateway remembers.
+    Unsupported,
+    /// A packet is too large for the network.
+    Packet,
 }
 
 impl NodeTest {
@@ -53,6 +57,8 @@ impl NodeTest {
             Self::TableFull => "TableFull",
             Self::Group => "Group",
             Self::CyclePackets => "CyclePackets",
+            Self::Unsupported => "Unsupported",
+            Self::Packet => "Packet",
         }
     }
 }
@@ -92,6 +98,9 @@ impl fmt::Display for Denied {
         match self.test {
             NodeTest::CyclePackets => {
                 write!(f, "a cycle would bring {needed} packets, and a share carries {most} ({name})")
+            }
+            NodeTest::Unsupported => {
+                write!(f, "a burst has {needed} packets, and a regulator remembers {most} ({name})")
             }
             NodeTest::PortBuffer if self.count.is_some() => {
                 write!(f, "{needed} packets may wait, and a gateway has room for {most} ({name})")

@@ -243,17 +243,26 @@ impl Messages {
     /// The shortest X_min above this one, up to [`Traffic::INTERVAL_MAX`], with which the packets fit. The
     /// other times become no shorter than it is.
     pub fn quickest(&self, payload_max: Octets, mut fits: impl FnMut(&Packets) -> bool) -> Option<Span> {
-        let mut is_too_short = |x_min: u64| {
-            let x_min = Span::from_nanos(x_min);
-            let x_ave = self.x_ave.max(x_min);
-            let slower = Self { x_min, x_ave, interval: self.interval.max(x_ave), ..*self };
-            !slower.packets(payload_max).is_ok_and(|packets| fits(&packets))
-        };
+        self.quickest_of(|x_min| {
+            self.slower(x_min).packets(payload_max).is_ok_and(|packets| fits(&packets))
+        })
+    }
+
+    /// The same of any test that does not fail again where a longer X_min passes it.
+    pub fn quickest_of(&self, mut fits: impl FnMut(Span) -> bool) -> Option<Span> {
+        let mut is_too_short = |x_min: u64| !fits(Span::from_nanos(x_min));
         let (bad, good) = (self.x_min.as_nanos(), Traffic::INTERVAL_MAX.as_nanos());
         if bad >= good || is_too_short(good) {
             return None;
         }
         Some(Span::from_nanos(largest(bad, good, is_too_short) + 1))
+    }
+
+    /// The same messages so far apart at least.
+    #[must_use]
+    pub fn slower(&self, x_min: Span) -> Self {
+        let x_ave = self.x_ave.max(x_min);
+        Self { x_min, x_ave, interval: self.interval.max(x_ave), ..*self }
     }
 }
 

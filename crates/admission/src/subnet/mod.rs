@@ -25,13 +25,16 @@ pub use statistical::{
 
 use crate::link::{Framing, LinkModel};
 use crate::path::Hop;
-use crate::rtip::{Denied, Regulator, Traffic};
+use crate::pace::Pace;
+use crate::rtip::{Denied, NodeTest, Regulator, Traffic};
 use crate::search::largest;
 use rota_units::{BitRate, Octets, Span};
 
 /// Octets of the RTIP header (paper Figure 2); the unit header beside it is RMTP's and part of
 /// [`Framing::rota_octets`].
 pub const RTIP_OCTETS: u64 = 16;
+/// Packets of a burst that the regulator of a gateway remembers.
+pub const BURST_MAX: u64 = 4_096;
 
 /// A channel's packets, the same on all hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,20 @@ pub trait Subnet {
     /// # Errors
     /// [`Denied`] with the shortest bound that fits.
     fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied>;
+}
+
+/// The pace that a channel across segments asks of a hop, so many of which send at once: the first test of
+/// set-up, in nodes and in plans, before the network itself is asked. `trt` is that of a segment under a
+/// token; a link schedules packets one by one, and reads no pace.
+///
+/// # Errors
+/// [`Denied`]: a burst is too long for a regulator, or a cycle brings more packets than a share can have.
+pub fn hop_pace(traffic: &Traffic, at_once: u64, trt: Option<Span>) -> Result<Pace, Denied> {
+    let burst = traffic.burst().saturating_mul(at_once.max(1));
+    if burst > BURST_MAX {
+        return Err(Denied::counted(NodeTest::Unsupported, burst, BURST_MAX));
+    }
+    trt.map_or(Ok(Pace::EVERY_CYCLE), |trt| pace_at_peaks(traffic, trt, at_once))
 }
 
 /// The largest packet of the same channel with which `subnet` keeps `delay`: the counter-offer where no

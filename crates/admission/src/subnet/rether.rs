@@ -81,13 +81,6 @@ pub struct RetherShare {
 const PACKETS_MAX: u64 = 1 << 18;
 
 impl RetherSegment<'_> {
-    /// The largest first: u from all packets that a cycle can bring down to 1.
-    fn paces(&self, traffic: &Traffic) -> impl DoubleEndedIterator<Item = Pace> + use<> {
-        let trt = self.params.trt;
-        let most = traffic.half_open(trt).clamp(1, u64::from(Pace::PACKETS_MAX));
-        (1..=most).rev().filter_map(Pace::of_packets)
-    }
-
     /// The reservation of this pace.
     ///
     /// # Errors
@@ -97,22 +90,16 @@ impl RetherSegment<'_> {
         self.with_wait(ask, pace, wait)
     }
 
-    /// The one reservation of a group, so many members of which send at once: as nodes ask for it, it carries
-    /// all packets of a cycle in that cycle.
+    /// The one reservation that this hop is asked for, by nodes and in plans, where so many channels of the
+    /// traffic send at once: it carries all packets of a cycle in that cycle. No longer bound makes it cheaper.
     ///
     /// # Errors
     /// [`Denied`]: a cycle brings more packets than a share can have, or it does not fit.
-    pub fn share_of_group(&self, ask: &Ask, at_once: u64) -> Result<RetherShare, Denied> {
+    pub fn at_peaks(&self, ask: &Ask, at_once: u64) -> Result<RetherShare, Denied> {
         let (trt, packet) = (self.params.trt, self.packet(ask));
-        let pace = pace_at_peaks(&ask.traffic, trt, at_once);
-        let pace = pace.ok_or_else(|| self.too_many(ask.traffic.half_open(trt).saturating_mul(at_once)))?;
+        let pace = pace_at_peaks(&ask.traffic, trt, at_once)?;
         let wait = worst_wait_of_group(&ask.traffic, (pace.units(), at_once), trt, packet)?;
         self.with_wait(ask, pace, wait)
-    }
-
-    /// The refusal of more packets a cycle than a share can have.
-    fn too_many(&self, packets: u64) -> Denied {
-        Denied::counted(NodeTest::CyclePackets, packets, Pace::PACKETS_MAX.into())
     }
 
     /// V: the time of one packet in a slot.
@@ -132,51 +119,11 @@ impl RetherSegment<'_> {
         };
         let admitted = admit(self.slots, &request, params).map_err(|refusal| Denied {
             partition: refusal.partition,
-            ..Denied::new(NodeTest::RetherShare, refusal.margin)
+            ..Denied::new(refusal.test.of_hop(), refusal.margin)
         })?;
         // The promise to one unit each period has TRT in the place of the wait.
         let rest = admitted.bound.minus(params.trt);
         Ok(RetherShare { pace, admitted, delay: rest + wait, wait })
-    }
-
-    /// The cheapest reservation that keeps `delay`.
-    ///
-    /// # Errors
-    /// [`Denied`] with the shortest bound that fits.
-    pub fn cheapest(&self, ask: &Ask, delay: Span) -> Result<RetherShare, Denied> {
-        let keeps = |pace| self.share(ask, pace).ok().filter(|share| share.delay <= delay);
-        if let Some(share) = self.paces(&ask.traffic).rev().find_map(keeps) {
-            return Ok(share);
-        }
-        let best = self.quickest(ask)?;
-        let margin = best.delay.minus(delay);
-        Err(Denied { nearest_delay: Some(best.delay), ..Denied::new(NodeTest::RetherShare, margin) })
-    }
-
-    /// The reservation with the shortest bound.
-    ///
-    /// # Errors
-    /// [`Denied`] with the smallest margin; that a test was too long only where no other test failed.
-    pub fn quickest(&self, ask: &Ask) -> Result<RetherShare, Denied> {
-        // So many a cycle are brought on average, and no share carries them.
-        let brought = u128::from(ask.traffic.burst()) * u128::from(self.params.trt.as_nanos());
-        let average = brought.div_ceil(u128::from(ask.traffic.interval().as_nanos()));
-        if average > u128::from(Pace::PACKETS_MAX) {
-            return Err(self.too_many(u64::try_from(average).unwrap_or(u64::MAX)));
-        }
-        let mut last = Denied::new(NodeTest::RetherShare, Span::MAX);
-        let mut best: Option<RetherShare> = None;
-        for pace in self.paces(&ask.traffic) {
-            match self.share(ask, pace) {
-                // None waits for less than a cycle.
-                Ok(share) if share.wait <= self.params.trt && best.is_none() => return Ok(share),
-                Ok(share) if best.is_none_or(|best| share.delay < best.delay) => best = Some(share),
-                Ok(_) => {}
-                Err(denied) if rank(&denied) < rank(&last) => last = denied,
-                Err(_) => {}
-            }
-        }
-        best.ok_or(last)
     }
 
     /// The promise of a reservation.
@@ -195,23 +142,28 @@ impl RetherSegment<'_> {
 
 impl Subnet for RetherSegment<'_> {
     fn best(&mut self, ask: &Ask) -> Result<Offer, Denied> {
-        self.quickest(ask).map(|share| self.offer(ask, &share))
+        self.at_peaks(ask, 1).map(|share| self.offer(ask, &share))
     }
 
     fn keeping(&mut self, ask: &Ask, delay: Span) -> Result<Offer, Denied> {
-        self.cheapest(ask, delay).map(|share| self.offer(ask, &share))
+        let best = self.best(ask)?;
+        if best.delay <= delay {
+            return Ok(best);
+        }
+        let short = Denied::new(NodeTest::RetherShare, best.delay.minus(delay));
+        Err(Denied { nearest_delay: Some(best.delay), ..short })
     }
 }
 
 /// The pace that carries all packets which so many channels bring in a cycle, so that none waits for the slot
-/// of another one. `None` where they are more than a share can have.
-pub fn pace_at_peaks(traffic: &Traffic, trt: Span, channels: u64) -> Option<Pace> {
-    Pace::of_packets(traffic.half_open(trt).max(1).saturating_mul(channels.max(1)))
-}
-
-/// Refusals that were decided come first, the smallest margin before the others.
-fn rank(denied: &Denied) -> (bool, Span) {
-    (denied.test == NodeTest::Undecided, denied.margin)
+/// of another one.
+///
+/// # Errors
+/// [`NodeTest::CyclePackets`]: they are more than a share can have.
+pub fn pace_at_peaks(traffic: &Traffic, trt: Span, channels: u64) -> Result<Pace, Denied> {
+    let packets = traffic.half_open(trt).max(1).saturating_mul(channels.max(1));
+    let denied = || Denied::counted(NodeTest::CyclePackets, packets, Pace::PACKETS_MAX.into());
+    Pace::of_packets(packets).ok_or_else(denied)
 }
 
 /// The maximum of the derivation above.

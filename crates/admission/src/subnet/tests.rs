@@ -39,7 +39,7 @@ fn a_packet_has_every_header_on_the_wire() {
 fn a_slow_channel_has_the_bound_of_one_unit_a_cycle() {
     let slots = [Slot { station: 1, tht: Span::from_millis(2), periodic: false, partition: 0 }];
     let hop = rether(&slots, 10);
-    let share = hop.quickest(&ask(50_000, 50_000, 50_000, 1_000)).unwrap();
+    let share = hop.at_peaks(&ask(50_000, 50_000, 50_000, 1_000), 1).unwrap();
     let params = segment(10);
     let tht = packet_tht(&params, Octets::new(1_000));
     let rest = Span::from_millis(2) + tht + params.transit() + params.link.host_slack;
@@ -50,7 +50,7 @@ fn a_slow_channel_has_the_bound_of_one_unit_a_cycle() {
 /// One packet each 20 ms: a cycle of 33.3 ms brings two, though an interval of the channel holds one.
 #[test]
 fn a_channel_faster_than_the_cycle_has_several_packets_a_cycle() {
-    let share = rether(&[], 10).quickest(&ask(20_000, 20_000, 20_000, 160)).unwrap();
+    let share = rether(&[], 10).at_peaks(&ask(20_000, 20_000, 20_000, 160), 1).unwrap();
     assert_eq!((share.pace.units(), share.wait), (2, segment(10).trt));
 }
 
@@ -62,7 +62,7 @@ fn a_channel_may_have_all_that_a_gigabit_segment_can_reserve() {
         let cycle = segment(1_000).trt.as_nanos() / 1_000;
         // A little more than a cycle apart, so that none brings the packets of two messages.
         let (x_min, interval) = (cycle / packets, cycle + 50);
-        rether(&[], 1_000).quickest(&ask(x_min, x_min, interval, most))
+        rether(&[], 1_000).at_peaks(&ask(x_min, x_min, interval, most), 1)
     };
     let most = (1..4_096).rev().find(|packets| asked(*packets).is_ok()).expect("some fit");
     let share = asked(most).unwrap();
@@ -70,29 +70,39 @@ fn a_channel_may_have_all_that_a_gigabit_segment_can_reserve() {
     assert!(share.pace.units() >= most && share.wait < segment(1_000).trt * 2, "{share:?}");
     let refused = asked(most + 1).unwrap_err();
     assert_eq!(refused.test, NodeTest::RetherShare, "the segment is full, and no other limit is met");
-    let denied = rether(&[], 1_000).quickest(&ask(1, 1, 1, 1)).unwrap_err();
+    let denied = rether(&[], 1_000).at_peaks(&ask(1, 1, 1, 1), 1).unwrap_err();
     assert_eq!((denied.test, denied.count), (NodeTest::CyclePackets, Some((33_334, 4_096))));
 }
 
-/// A burst of four a cycle apart in thirds: four in a slot are quick, and one in a slot is cheap.
+/// A burst of four a cycle apart in thirds is carried in one cycle: no longer bound makes the share cheaper.
+/// One packet in a slot would carry it as well, and have it wait.
 #[test]
-fn a_burst_is_carried_at_once_or_spread() {
+fn a_burst_is_carried_at_once() {
     let bursty = ask(11_000, 100_000, 400_000, 1_000);
     let mut hop = rether(&[], 10);
-    let (quick, params) = (hop.quickest(&bursty).unwrap(), segment(10));
-    assert_eq!(quick.pace.units(), 4);
-    assert_eq!(quick.wait, params.trt);
-    let cheap = hop.cheapest(&bursty, Span::from_millis(300)).unwrap();
-    assert_eq!(cheap.pace.units(), 1);
-    assert_eq!(cheap.wait, params.trt * 4 - Span::from_millis(33), "the last of the burst waits longest");
-    let between = hop.cheapest(&bursty, cheap.delay.minus(ns(1))).unwrap();
-    assert!(between.pace.units() > 1 && between.admitted.tht > cheap.admitted.tht);
-    let denied = hop.keeping(&bursty, quick.delay.minus(ns(7))).unwrap_err();
-    assert_eq!((denied.margin, denied.nearest_delay), (ns(7), Some(quick.delay)));
-    assert_eq!(hop.best(&bursty).unwrap().delay, quick.delay);
+    let (share, params) = (hop.at_peaks(&bursty, 1).unwrap(), segment(10));
+    assert_eq!((share.pace.units(), share.wait), (4, params.trt));
+    assert_eq!(hop.keeping(&bursty, Span::from_millis(300)), hop.best(&bursty));
+    let spread = hop.share(&bursty, Pace::EVERY_CYCLE).unwrap();
+    assert_eq!(spread.wait, params.trt * 4 - Span::from_millis(33), "the last of the burst waits longest");
+    let denied = hop.keeping(&bursty, share.delay.minus(ns(7))).unwrap_err();
+    assert_eq!((denied.margin, denied.nearest_delay), (ns(7), Some(share.delay)));
     // More than a packet a cycle on average: one in a slot would never carry it.
     let dense = ask(10_000, 20_000, 200_000, 1_000);
-    assert_eq!(hop.cheapest(&dense, Span::from_millis(10_000)).unwrap().pace.units(), 2);
+    assert!(hop.share(&dense, Pace::EVERY_CYCLE).is_err() && hop.at_peaks(&dense, 1).is_ok());
+}
+
+/// Before a network is asked: the packets of a burst, and those of a cycle.
+#[test]
+fn a_hop_is_not_asked_for_more_packets_than_it_can_hold() {
+    let (burst, trt) = (|packets| ask(1_000, 1_000, 1_000 * packets, 100).traffic, Some(segment(10).trt));
+    assert_eq!(hop_pace(&burst(BURST_MAX), 1, None), Ok(Pace::EVERY_CYCLE));
+    let denied = hop_pace(&burst(BURST_MAX), 2, None).unwrap_err();
+    assert_eq!((denied.test, denied.count), (NodeTest::Unsupported, Some((2 * BURST_MAX, BURST_MAX))));
+    let most = u64::from(Pace::PACKETS_MAX);
+    let packets = burst(1).half_open(segment(10).trt);
+    let denied = hop_pace(&burst(1), most, trt).unwrap_err();
+    assert_eq!((denied.test, denied.count), (NodeTest::CyclePackets, Some((packets * most, most))));
 }
 
 #[test]
@@ -105,8 +115,7 @@ fn a_full_segment_offers_a_smaller_packet() {
     if let Some(octets) = largest_packet(&mut hop, &large, Span::from_millis(200)) {
         let fits = |octets| {
             let octets = Octets::new(octets);
-            rether(&slots, 10)
-                .cheapest(&Ask { octets, octets_least: octets, ..large }, Span::from_millis(200))
+            rether(&slots, 10).at_peaks(&Ask { octets, octets_least: octets, ..large }, 1)
         };
         assert!(fits(octets.get()).is_ok() && fits(octets.get() + 1).is_err());
     }
@@ -123,9 +132,8 @@ proptest! {
         let hop = rether(&[], 100);
         let (trt, unit) = (hop.params.trt, Octets::new(octets + RTIP_OCTETS));
         let packet = crate::rether::tht_rt_joined(&hop.params, unit);
-        let Ok(share) = hop.quickest(&ask) else { return Ok(()) };
-        for delay in [share.delay, Span::from_millis(5_000)] {
-            let share = hop.cheapest(&ask, delay).unwrap();
+        let Ok(share) = hop.at_peaks(&ask, 1) else { return Ok(()) };
+        for share in [Ok(share), hop.share(&ask, Pace::EVERY_CYCLE)].into_iter().flatten() {
             // Slots open at TRT, 2·TRT …; the first packet has just missed the one at 0.
             let (mut worst, mut sent) = (Span::ZERO, 0u64);
             for slot in 1..2_000u64 {

@@ -367,6 +367,14 @@ impl Drawn {
         RetherSegment { params, slots, station: 3, periodic, receives, partition: 0 }
     }
 
+    /// The fewest packets a cycle that keep a bound: certificates state shares of any pace.
+    fn cheapest(&self, slots: &[Slot], ask: &Ask, delay: Span) -> Pace {
+        let (segment, trt) = (self.segment(slots), self.segment(slots).params.trt);
+        let pace = |units: u64| Pace::of(ns(trt.as_nanos().div_ceil(units)), trt).ok();
+        let keeps = |pace: &Pace| segment.share(ask, *pace).is_ok_and(|share| share.delay <= delay);
+        (1..=Pace::UNITS_MAX.into()).filter_map(pace).find(keeps).expect("relaxing never invalidates")
+    }
+
     fn best(&self, ask: &Ask, life: Life) -> Option<rota_admission::subnet::Offer> {
         if self.network == Drawing::Ring {
             return self.segment(&self.slots()).best(ask).ok();
@@ -401,7 +409,7 @@ impl Drawn {
     ) -> Option<NetworkTerms<'c>> {
         if self.network == Drawing::Ring {
             let mut slots = self.slots();
-            let pace = self.segment(&slots).cheapest(ask, delay).expect("relaxing never invalidates").pace;
+            let pace = self.cheapest(&slots, ask, delay);
             // From the second moment on the last slot before it is free.
             for at in if life == Life::ALWAYS { vec![0] } else { vec![2_000, 9_000] } {
                 let segment = self.segment(&slots);

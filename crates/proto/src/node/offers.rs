@@ -7,15 +7,12 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapTest, TUNNEL, part_of};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::rtip::{Chance, Packets, Regulator};
-use rota_admission::subnet::{Ask, Offer, carried_step, link_offer, payload_max};
-use rota_admission::{Clocks, Pace, Refusal};
+use rota_admission::rtip::{Chance, Denied, Packets, Regulator};
+use rota_admission::subnet::{Ask, Offer, carried_step, hop_pace, link_offer, payload_max};
+use rota_admission::{Clocks, Refusal};
 use rota_contract::PartitionName;
 use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Octets, Span};
-
-/// Packets of a burst.
-const BURST_MAX: u64 = 4_096;
 
 impl Node {
     /// The hop of an entry has the cheapest reservation that keeps this bound from now on.
@@ -58,25 +55,16 @@ impl Node {
             return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
         }
         let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
-        // The regulator of a gateway remembers a burst.
-        let at_once = group.map_or(1, |group| u64::from(group.at_once));
-        if ask.traffic.burst().saturating_mul(at_once) > BURST_MAX {
-            return Err(denied(RcapTest::Unsupported));
-        }
+        let is_link = port.medium().kind() == MediumKind::Link;
+        let at_once = group.map_or(1, |group| group.at_once.into());
+        let pace = hop_pace(&ask.traffic, at_once, (!is_link).then_some(settings.trt))?;
         let number = settings.partitions.number(partition);
-        if port.medium().kind() == MediumKind::Link {
+        if is_link {
             let share = HopShare::by_discipline(ask.traffic, octets).in_partition(number);
             return Ok((way, share.during(life).with_chance(late).in_group(group)));
         }
-        let share = match group {
-            Some(group) => HopShare::of_group(ask.traffic, octets, settings.trt, group),
-            None => HopShare::at_peak(&ask.traffic, octets, settings.trt),
-        };
-        let share = share.ok_or_else(|| {
-            let needed = ask.traffic.half_open(settings.trt).saturating_mul(at_once);
-            let count = Some((needed, u64::from(Pace::PACKETS_MAX)));
-            HopDenied { count, ..denied(RcapTest::CyclePackets) }
-        })?;
+        let share = HopShare::of_pace(pace, octets);
+        let share = group.map_or(share, |group| share.with_group(ask.traffic, group));
         Ok((way, share.in_partition(number)))
     }
 
@@ -110,7 +98,7 @@ impl Node {
         let is_alone = held.group.is_none() && held.life == Life::ALWAYS && denied.free_until.is_none();
         let may_help = match denied.test {
             RcapTest::Packet => return denied,
-            RcapTest::CyclePackets => true,
+            RcapTest::CyclePackets | RcapTest::Unsupported if denied.count.is_some() => true,
             _ if is_whole => return denied,
             RcapTest::DeddSum | RcapTest::Overflow => self.late_of(held) > Chance::NEVER,
             RcapTest::Load | RcapTest::EdfExact | RcapTest::RcspLevel | RcapTest::RetherShare => true,
@@ -213,25 +201,12 @@ pub(super) fn denied_by(error: &HopError) -> HopDenied {
 
 /// The refusal of a medium.
 fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
-    use rota_admission::Test;
-    let test = match refusal.test {
-        Test::LinkCapacity => RcapTest::Load,
-        Test::EdfExact => RcapTest::EdfExact,
-        Test::RcspLevel => RcapTest::RcspLevel,
-        Test::DeddSum => RcapTest::DeddSum,
-        Test::Overflow => RcapTest::Overflow,
-        Test::Undecided => RcapTest::Undecided,
-        Test::Group => RcapTest::Group,
-        Test::SlotTableFull => RcapTest::TableFull,
-        Test::UnitTooLarge => RcapTest::Packet,
-        _ => RcapTest::RetherShare,
-    };
     let rtip = Octets::new(rota_admission::subnet::RTIP_OCTETS);
     let nearest = refusal
         .counter_offer
         .filter(|octets| *octets > rtip)
         .map(|octets| Octets::new(octets.get() - rtip.get()));
     let part = part_of(refusal.partition);
-    let free_until = refusal.free_until;
-    HopDenied { margin: refusal.margin, nearest_octets: nearest, part, free_until, ..denied(test) }
+    let denied = HopDenied::from(Denied::new(refusal.test.of_hop(), refusal.margin));
+    HopDenied { nearest_octets: nearest, part, free_until: refusal.free_until, ..denied }
 }

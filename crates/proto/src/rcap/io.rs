@@ -169,6 +169,8 @@ impl From<Denied> for HopDenied {
             NodeTest::TableFull => RcapTest::TableFull,
             NodeTest::Group => RcapTest::Group,
             NodeTest::CyclePackets => RcapTest::CyclePackets,
+            NodeTest::Unsupported => RcapTest::Unsupported,
+            NodeTest::Packet => RcapTest::Packet,
             _ => RcapTest::Undecided,
         };
         let Denied { margin, nearest_delay, partition, count, .. } = denied;

@@ -54,6 +54,8 @@ fn part_of(denied: &RcapDenied) -> Option<Part> {
             Some(Part::Hop)
         }
         Test::PortBuffer | Test::RetherShare | Test::Overflow | Test::Undecided => Some(Part::Hop),
+        // A link has no cycle.
+        Test::CyclePackets => Some(Part::Hop),
         Test::Packet | Test::Withdrawn | Test::NoRoute | Test::Loop => Some(Part::Hop),
         Test::TableFull | Test::QuotaChannels | Test::QuotaReserved => Some(Part::Node),
         Test::PathDelay | Test::PathJitter | Test::PathChance | Test::PathTooLong | Test::Partition => {

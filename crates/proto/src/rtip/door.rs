@@ -2,7 +2,7 @@
 
 use crate::io::{ChannelId, PortId};
 use rota_admission::rtip::{Chance, Regulator, Traffic};
-use rota_admission::subnet::{RTIP_OCTETS, pace_at_peaks};
+use rota_admission::subnet::{RTIP_OCTETS, hop_pace};
 use rota_admission::{Admitted, Pace, Refusal};
 use rota_contract::CloseCause;
 use rota_medium::door::{FlowShare, GroupShare, Life, Share};
@@ -28,22 +28,26 @@ pub struct HopShare {
 
 impl HopShare {
     /// The share that carries all packets of any cycle in that cycle, so that none waits for another one's
-    /// slot. `None` where a cycle brings more packets than a share can have.
+    /// slot. `None` where no share can have so many packets.
     pub fn at_peak(traffic: &Traffic, octets: u32, trt: Span) -> Option<Self> {
-        Self::at_peaks(traffic, octets, trt, 1)
-    }
-
-    /// The same for so many channels of this traffic.
-    fn at_peaks(traffic: &Traffic, octets: u32, trt: Span, channels: u64) -> Option<Self> {
-        let pace = pace_at_peaks(traffic, trt, channels)?;
-        Some(Self { octets, pace, periodic: false, partition: 0, flow: None })
+        Some(Self::of_pace(hop_pace(traffic, 1, Some(trt)).ok()?, octets))
     }
 
     /// The share of cycles for all members of a group that send at once. `None` as for [`Self::at_peak`].
     pub fn of_group(traffic: Traffic, octets: u32, trt: Span, group: GroupShare) -> Option<Self> {
-        let share = Self::at_peaks(&traffic, octets, trt, group.at_once.into())?;
+        let pace = hop_pace(&traffic, group.at_once.into(), Some(trt)).ok()?;
+        Some(Self::of_pace(pace, octets).with_group(traffic, group))
+    }
+
+    /// The share of this pace.
+    pub(crate) const fn of_pace(pace: Pace, octets: u32) -> Self {
+        Self { octets, pace, periodic: false, partition: 0, flow: None }
+    }
+
+    /// The same for all members of a group that send at once.
+    pub(crate) const fn with_group(self, traffic: Traffic, group: GroupShare) -> Self {
         let flow = FlowShare { group: Some(group), ..FlowShare::guaranteed(traffic) };
-        Some(Self { flow: Some(flow), ..share })
+        Self { flow: Some(flow), ..self }
     }
 
     /// The share of packets that a link serves by the discipline of its settings.

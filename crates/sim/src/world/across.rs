@@ -22,7 +22,7 @@ use crate::engine::Stream;
 use again::Paths;
 use promise::Spent;
 use rota_contract::{CloseCause, TrafficSpec};
-use rota_proto::rcap::{Quota, RcapLimits};
+use rota_proto::rcap::{Quota, RcapDenied, RcapLimits};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, OpenRequest, RequestError, Shortage};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
@@ -188,13 +188,16 @@ pub struct AcrossFlow {
     pub asked: Instant,
     /// The promise.
     pub bound: Span,
-    /// The promise of jitter, once the sender knows the way, and what its units took.
-    jitter: Span,
+    /// The promise of jitter, once the sender knows the way.
+    pub jitter: Span,
+    /// What its units took.
     spent: Option<Spent>,
     /// Its way leads over a link.
     over_link: bool,
     /// The test by which it was denied.
     pub denied: Option<&'static str>,
+    /// The refusal that its sender was told.
+    pub refusal: Option<RcapDenied>,
     /// Its counts.
     pub counts: AcrossCounts,
     /// Units on their way.
@@ -321,7 +324,7 @@ impl World {
         service: u16,
         invitation: ChannelId,
     ) -> Result<ChannelId, RequestError> {
-        let Suite { others, backup, start, end, partition, group, average, interval, chances, .. } =
+        let Suite { others, backup, start, end, partition, group, average, interval, jitter, chances, .. } =
             &spec.suite;
         let traffic = TrafficSpec::fixed(spec.octets, spec.period, false).with_room(spec.suite.room);
         let request = OpenRequest { to: Destination::Node(node_id(spec.to)), service, traffic };
@@ -332,6 +335,7 @@ impl World {
             reroute: self.spec.across.map(|sessions| sessions.reroute),
             average: *average,
             interval: *interval,
+            jitter: *jitter,
             invitation,
             partition: partition.filter(|_| told),
             group: *group,
@@ -375,6 +379,7 @@ impl World {
             spent: None,
             over_link: false,
             denied: None,
+            refusal: None,
             counts: AcrossCounts::default(),
             ready: VecDeque::new(),
             paths: Paths::default(),
@@ -476,6 +481,7 @@ impl World {
                     if flow.beside.tree.is_none() {
                         (flow.sender, flow.denied) = (EndState::Denied, Some(denied.test.name()));
                     }
+                    flow.refusal = Some(*denied);
                     self.across_sender_over(at);
                     self.tree_is(at, EndState::Denied);
                 }

@@ -2,7 +2,8 @@
 //! bound of each node on the way there, the test of the destination, and what is given back on the way back.
 
 use super::file::{Group, Parted, PlanFile, Wanted};
-use super::ledger::{Entry, Ledger, QUIET, Seat};
+use super::ledger::{Entry, Ledger, Seat};
+use super::offers::Offered;
 use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
@@ -10,8 +11,7 @@ use super::tree::Tree;
 use crate::certificate::document::Document;
 use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, Relaxation, counts_for_jitter};
-use rota_admission::rtip::{Chance, Denied, Messages, NodeTest, Packets};
-use rota_admission::search::largest;
+use rota_admission::rtip::{Chance, Denied, NodeTest, Packets};
 use rota_admission::subnet::{Ask, RetherShare, payload_max};
 use rota_admission::{Clocks, SegmentParams};
 use rota_lab::{Segment, Topology};
@@ -91,21 +91,8 @@ pub struct Refused {
     pub why: String,
     /// So many routes were looked at.
     pub routes: usize,
-    /// The nearest request that fits.
-    pub offer: Option<Offered>,
-}
-
-/// A request that would fit, in which one number differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offered {
-    /// A longer delay.
-    Delay(Span),
-    /// A larger jitter.
-    Jitter(Span),
-    /// Smaller messages.
-    SMax(Octets),
-    /// An earlier end.
-    End(Span),
+    /// The nearest request that fits: the numbers in which it differs.
+    pub offer: Vec<Offered>,
 }
 
 /// A channel that fits, before it stands.
@@ -160,7 +147,7 @@ impl<'t> Plan<'t> {
             }
         }
         let refused = of_shortest.expect("there is a route");
-        let offer = self.nearest(wanted, &refused, &|wanted| self.trial(wanted, &routes[0]).is_ok());
+        let offer = self.nearest(wanted, &refused, &|wanted| self.trial(wanted, &routes[0]).map(|_| ()));
         Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
     }
 
@@ -341,45 +328,6 @@ impl<'t> Plan<'t> {
         }
         self.ledger.add(segment, Entry { seat, part, station, next, ask, delay, tht, share });
     }
-
-    /// The nearest request that would be accepted now.
-    pub(super) fn nearest(
-        &self,
-        wanted: &Wanted,
-        why: &Refused,
-        fits: &dyn Fn(&Wanted) -> bool,
-    ) -> Option<Offered> {
-        let with_delay = |delay| Wanted { goal: path::Goal { delay, ..wanted.goal }, ..wanted.clone() };
-        let longer = wanted.goal.delay + why.margin;
-        if why.test == "Delay" && fits(&with_delay(longer)) {
-            return Some(Offered::Delay(longer));
-        }
-        if let (Some(jitter), "Jitter") = (wanted.goal.jitter, why.test) {
-            let jitter = jitter + why.margin;
-            let goal = path::Goal { jitter: Some(jitter), ..wanted.goal };
-            if fits(&Wanted { goal, ..wanted.clone() }) {
-                return Some(Offered::Jitter(jitter));
-            }
-        }
-        if why.from > wanted.life.start {
-            // The channels that stand now leave room until another channel starts.
-            let apart = wanted.goal.delay + QUIET;
-            let ends = self.ledger.starts().into_iter().filter_map(|start| start.checked_sub(apart));
-            let mut ends = ends.filter(|end| *end > wanted.life.start);
-            let life = |end| super::ledger::Life { end: Some(end), ..wanted.life };
-            return ends.find(|end| fits(&Wanted { life: life(*end), ..wanted.clone() })).map(Offered::End);
-        }
-        if wanted.group.is_some() {
-            // Its group states the messages.
-            return None;
-        }
-        let fits_with = |octets| {
-            let messages = Messages { s_max: Octets::new(octets), ..wanted.messages };
-            fits(&Wanted { messages, ..wanted.clone() })
-        };
-        let asked = wanted.messages.s_max.get();
-        (asked > 1 && fits_with(1)).then(|| Offered::SMax(Octets::new(largest(1, asked, fits_with))))
-    }
 }
 
 /// The packets as every hop is asked for them, on any of the clocks.
@@ -389,7 +337,7 @@ pub(super) fn asked_of(packets: &Packets) -> Ask {
 
 /// The refusal of the destination.
 pub(super) fn of_path(why: path::PathDenied) -> Refused {
-    let test = if why.test == PathTest::Delay { "Delay" } else { "Jitter" };
+    let test = if why.test == PathTest::Delay { "PathDelay" } else { "PathJitter" };
     Refused { why: why.to_string(), ..refused(None, test, why.margin) }
 }
 
@@ -400,5 +348,5 @@ pub(super) fn number(station: usize) -> u16 {
 
 pub(super) fn refused(step: Option<Step>, test: &'static str, margin: Span) -> Refused {
     let (partition, from) = (None, Span::ZERO);
-    Refused { step, test, margin, partition, from, why: String::new(), routes: 0, offer: None }
+    Refused { step, test, margin, partition, from, why: String::new(), routes: 0, offer: Vec::new() }
 }

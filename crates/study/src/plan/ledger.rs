@@ -70,6 +70,13 @@ pub struct Seat {
     pub late: Chance,
 }
 
+impl Seat {
+    /// Channels of its traffic that send at once.
+    pub fn at_once(&self) -> u64 {
+        self.group.map_or(1, |(_, at_once)| at_once as u64)
+    }
+}
+
 /// The reservation of one channel at one port.
 #[derive(Clone, Debug)]
 pub struct Entry {

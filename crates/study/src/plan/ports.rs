@@ -12,14 +12,12 @@ use rota_admission::certificate::{
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Regulator, Traffic};
 use rota_admission::subnet::{
     Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, PortLoad, RetherSegment,
-    RetherShare, Subnet, carried_step, link_others,
+    RetherShare, Subnet, carried_step, hop_pace, link_others,
 };
+use rota_admission::LINK_SHARES_MAX;
 use rota_lab::Medium;
 use rota_units::Span;
 use serde_json::Value;
-
-/// Channels that one direction of a cable holds in a plan.
-const CHANNELS_MAX: usize = 1_000;
 
 /// One direction of a cable: the tests that its node runs, and its channels.
 type Port = PartedPort<Vec<Flow>, Vec<Point>>;
@@ -102,6 +100,8 @@ impl Plan<'_> {
         ask: &Ask,
         want: Want,
     ) -> Result<(Offer, Leg), DeniedAt> {
+        let trt = self.is_ring(step).then_some(self.params[step.segment].trt);
+        hop_pace(&ask.traffic, seat.at_once(), trt).map_err(|why| (why, seat.life.start))?;
         if self.is_ring(step) {
             let (share, moment, tht) = self.ring_share(step, seat, ask, want)?;
             let offer = self.on_ring(step, seat, moment, |part| Ok(part.offer(ask, &share)));
@@ -115,51 +115,16 @@ impl Plan<'_> {
             let (step, delay) = (*step, offer.delay);
             return Ok((offer, Leg { step, delay, share: None, moment: start, tht: None, late }));
         }
-        self.statistical_holds(step, seat, ask)?;
         let mut offer: Option<Offer> = None;
         for at in self.ledger.moments(step.segment, seat) {
             let one = self.ask_cable(step, seat, at, ask, want).map_err(|why| (why, at))?;
             // A bound that one set allows is allowed to be longer: the longest one fits all sets.
             offer = Some(offer.map_or(one, |before| if before.delay < one.delay { one } else { before }));
         }
+        // As nodes do it: the promises to the statistical class hold beside what the others have room for.
+        self.statistical_holds(step, seat, ask)?;
         let (offer, delay) = (offer.unwrap_or(NO_OFFER), offer.map_or(Span::ZERO, |offer| offer.delay));
         Ok((offer, Leg { step: *step, delay, share: None, moment: start, tht: None, late }))
-    }
-
-    /// A share that fits at each moment: with its longest bound, the moment that has it, and its longest THT.
-    fn ring_share(
-        &self,
-        step: &Step,
-        seat: &Seat,
-        ask: &Ask,
-        want: Want,
-    ) -> Result<(RetherShare, Span, Span), DeniedAt> {
-        if let Some((group, at_once)) = seat.group {
-            return self.share_of_group(step, seat, ask, (group, at_once as u64, want));
-        }
-        let moments = self.ledger.moments(step.segment, seat);
-        let mut shares = Vec::new();
-        for at in &moments {
-            let share = self.on_ring(step, seat, *at, |part| match want {
-                Want::Best => part.quickest(ask),
-                Want::Keeping(most) => part.cheapest(ask, most),
-            });
-            shares.push(share.map_err(|why| (why, *at))?);
-        }
-        let (mut found, mut denied) = (None::<(RetherShare, Span, Span)>, None);
-        for pace in shares.iter().map(|share| share.pace) {
-            match self.longest(step, seat, &moments, |part| part.share(ask, pace)) {
-                Ok((share, at, tht)) if share.delay <= want.most() => {
-                    found = found.filter(|(found, ..)| found.delay <= share.delay).or(Some((share, at, tht)));
-                }
-                Ok((share, ..)) => {
-                    let margin = share.delay.minus(want.most());
-                    denied = Some((Denied::new(NodeTest::RetherShare, margin), seat.life.start));
-                }
-                Err(why) => denied = Some(why),
-            }
-        }
-        found.ok_or_else(|| denied.expect("some moment has a share, or its refusal"))
     }
 
     /// A share at all moments: with its longest bound, the moment that has it, and its longest THT.
@@ -183,22 +148,22 @@ impl Plan<'_> {
         longest.expect("a channel has a start")
     }
 
-    /// The share that a station has for a group on a segment under a token: that of the member which stands,
-    /// or a new one. Nodes do not relax it.
-    fn share_of_group(
+    /// The share that nodes ask for, which no longer bound makes cheaper: with its longest bound, the moment
+    /// that has it, and its longest THT. A station has one for all members of a group.
+    fn ring_share(
         &self,
         step: &Step,
         seat: &Seat,
         ask: &Ask,
-        (group, at_once, want): (usize, u64, Want),
+        want: Want,
     ) -> Result<(RetherShare, Span, Span), DeniedAt> {
         let start = seat.life.start;
-        let member = self.ledger.member(step, group);
+        let member = seat.group.and_then(|(group, _)| self.ledger.member(step, group));
         let found = match member.and_then(|entry| Some((entry.share?, start, entry.tht?))) {
             Some(standing) => standing,
             None => {
                 let moments = self.ledger.moments(step.segment, seat);
-                self.longest(step, seat, &moments, |part| part.share_of_group(ask, at_once))?
+                self.longest(step, seat, &moments, |part| part.at_peaks(ask, seat.at_once()))?
             }
         };
         let best = found.0.delay;
@@ -262,7 +227,7 @@ impl Plan<'_> {
     pub(super) fn port(&self, step: &Step, at: Span, seat: &Seat) -> Result<Port, Denied> {
         let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
         let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
-        let memory = || (vec![none; CHANNELS_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
+        let memory = || (vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
         let (params, shares) = (self.params[step.segment], self.partitions[step.segment].shares);
         let mut port = Port::new(params, self.discipline(step.segment), shares, memory)?;
         for entry in self.standing(step, at, seat) {

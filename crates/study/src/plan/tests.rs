@@ -3,6 +3,7 @@ use crate::certificate::document::Document;
 use crate::plan::file::parse;
 
 mod groups;
+mod nodes;
 mod statistical;
 mod suite2;
 
@@ -47,7 +48,7 @@ fn the_plan_of_the_repository_is_decided_and_each_certificate_holds() {
 /// The offer of a refusal fits, and one octet or nanosecond better does not.
 #[test]
 fn the_offer_of_a_refusal_fits_and_is_the_nearest() {
-    let Some(Offered::SMax(octets)) = decided(&plan())[2].as_ref().expect_err("full").offer else {
+    let [Offered::SMax(octets)] = decided(&plan())[2].as_ref().expect_err("full").offer[..] else {
         panic!("a smaller message fits")
     };
     let with = |octets: u64| {
@@ -58,7 +59,7 @@ fn the_offer_of_a_refusal_fits_and_is_the_nearest() {
     };
     assert!(with(octets.get()) && !with(octets.get() + 1));
     let short = plan().replacen("delay = \"400ms\"", "delay = \"100ms\"", 1);
-    let Some(Offered::Delay(delay)) = decided(&short)[0].as_ref().expect_err("too short").offer else {
+    let [Offered::Delay(delay)] = decided(&short)[0].as_ref().expect_err("too short").offer[..] else {
         panic!("a longer delay fits")
     };
     let with = |delay: Span| {

@@ -101,8 +101,9 @@ impl Plan<'_> {
             let Err(refused) = answer else { continue };
             let needed = |to: &usize| accepted.contains(to) || to == receiver;
             let fits = |wanted: &Wanted| {
-                let answers = before.clone().plant(wanted);
-                answers.iter().filter(|(to, _)| needed(to)).all(|(_, answer)| answer.is_ok())
+                let mut answers = before.clone().plant(wanted);
+                answers.retain(|(to, _)| needed(to));
+                answers.into_iter().try_for_each(|(_, answer)| answer.map(|_| ()))
             };
             refused.offer = before.nearest(wanted, refused, &fits);
         }

@@ -256,6 +256,7 @@ impl AcrossTable {
             group: group.transpose()?,
             average: span(average),
             interval: span(interval),
+            jitter: None,
             chances: Chances { late_ppb, loss_ppb },
             asks: match asks {
                 AsksKind::Sender => Initiation::Sender,

@@ -181,7 +181,7 @@ fn slots_of_a_partition_stay_in_their_part_of_the_cycle() {
         loop {
             let (station, periodic, receives) = (3, false, false);
             let ring = RetherSegment { params, slots: &slots, station, periodic, receives, partition };
-            match ring.quickest(&video) {
+            match ring.at_peaks(&video, 1) {
                 Ok(share) => slots.push(Slot { station, tht: share.admitted.tht, periodic, partition }),
                 Err(denied) => break (taken(&slots, partition), denied.partition),
             }

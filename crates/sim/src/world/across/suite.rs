@@ -41,6 +41,8 @@ pub struct Suite {
     pub average: Option<Span>,
     /// I; X_ave where it is `None`.
     pub interval: Option<Span>,
+    /// J_max; any jitter where it is `None`.
+    pub jitter: Option<Span>,
     /// The chances of the statistical class.
     pub chances: Chances,
     /// The end that asks.

@@ -48,7 +48,7 @@ fn a_cable_has_as_many_statistical_channels_as_the_chance_of_an_overload_allows(
     let all = |count| tail(count, most_active(&network), active);
     assert!(all(count) <= late * active && all(count + 1) > late * active, "{count}");
     // A smaller message fits in the place of the one that was refused, as the refusal says.
-    let Some(Offered::SMax(octets)) = refused.offer else { panic!("{refused:?}") };
+    let [Offered::SMax(octets)] = refused.offer[..] else { panic!("{refused:?}") };
     let mut smaller = wanted.clone();
     smaller.messages.s_max = octets;
     assert!(network.clone().decide(&smaller).is_ok());

@@ -49,7 +49,7 @@ fn a_full_partition_of_a_plan_refuses_by_name_and_the_others_have_room() {
     assert_eq!((refused.partition.as_deref(), refused.test), (Some("studio"), "Load"));
     assert!(refused.why.starts_with("partition 'studio': insufficient bandwidth"), "{}", refused.why);
     // The offer in its place fits the partition, and a larger message does not.
-    let Some(Offered::SMax(octets)) = refused.offer else { panic!("a smaller message fits") };
+    let [Offered::SMax(octets)] = refused.offer[..] else { panic!("a smaller message fits") };
     let with = |octets: u64| {
         let mut plan = plan.clone();
         plan.wanted[1].messages.s_max = rota_units::Octets::new(octets);
@@ -124,8 +124,8 @@ fn members_of_a_group_share_a_reservation_of_the_cable() {
     let of_two = told(&two);
     assert_eq!(accepted(&of_two), [false, false, false, true]);
     // A member states no messages of its own, and is not told to make them smaller; the guest is.
-    let offers = [&of_two[0], &all[3]].map(|(_, answer)| answer.as_ref().expect_err("no room").offer);
-    assert!(matches!(offers, [None, Some(Offered::SMax(_))]), "{offers:?}");
+    let offers = [&of_two[0], &all[3]].map(|(_, answer)| &answer.as_ref().expect_err("no room").offer[..]);
+    assert!(matches!(offers, [[], [Offered::SMax(_)]]), "{offers:?}");
     let mut alone = plan.clone();
     alone.wanted.iter_mut().for_each(|wanted| wanted.group = None);
     assert_eq!(accepted(&told(&alone)), [true, false, false, false]);
@@ -140,7 +140,7 @@ fn a_channel_without_an_end_is_told_when_it_would_be_in_the_way() {
     assert_eq!(refused.from, Span::from_millis(300_000));
     assert!(refused.why.starts_with("from 300"), "{}", refused.why);
     let end = Span::from_millis(300_000 - 400).minus(QUIET);
-    assert_eq!(refused.offer, Some(Offered::End(end)));
+    assert_eq!(refused.offer, [Offered::End(end)]);
     let with = |end: Span| {
         let mut plan = plan.clone();
         plan.wanted[2].life.end = Some(end);
@@ -217,7 +217,7 @@ fn a_tree_of_a_plan_has_one_certificate_with_a_promise_to_each_receiver() {
 fn a_pruned_branch_has_the_nearest_request_that_fits() {
     let mut plan = of("multicast.toml");
     let refused = told(&plan)[2].1.as_ref().expect_err("the cabin has no room").clone();
-    let Some(Offered::SMax(octets)) = refused.offer else { panic!("{refused:?}") };
+    let [Offered::SMax(octets)] = refused.offer[..] else { panic!("{refused:?}") };
     let mut with = |octets: u64| {
         plan.wanted[1].messages.s_max = Octets::new(octets);
         accepted(&told(&plan))[1..3].to_vec()

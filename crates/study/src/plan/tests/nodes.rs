@@ -1,0 +1,255 @@
+//! A plan and the nodes of a network decide alike: random networks and requests, through `rota plan` and
+//! through the nodes of the simulator in virtual time. What differs on purpose stands in docs/plan.md.
+
+use super::*;
+use rota_admission::path::Goal;
+use rota_admission::rtip::Messages;
+use rota_lab::Medium;
+use rota_sim::{
+    AcrossSpec, Answer, Chances, EndState, Manner, MediumKind, SegmentSpec, Sessions, Settings, Stream, Suite,
+    World, WorldSpec,
+};
+use rota_units::Octets;
+
+const fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+/// Segments in a row, with a host at each end and gateways between, and hosts beside them.
+fn network(random: &mut Stream) -> String {
+    let count = random.between(2, 3) as usize;
+    let mut text = String::new();
+    let mut is_link = Vec::new();
+    for at in 0..count {
+        let rate = ["3mbit", "10mbit", "100mbit"][random.below(3) as usize];
+        is_link.push(random.below(2) == 0);
+        let medium = if is_link[at] { "link" } else { "switch" };
+        text += &format!("[[segment]]\nname = \"s{at}\"\nmedium = \"{medium}\"\nrate = \"{rate}\"\n");
+        if is_link[at] {
+            let all = ["delay-edd", "jitter-edd", "rcsp\"\nregulator = \"delay-jitter"];
+            text += &format!("discipline = \"{}\"\n", all[random.below(3) as usize]);
+        }
+    }
+    let host = |name: String, ports: &[usize]| {
+        let ports = ports.iter().enumerate().map(|(n, on)| format!("eth{n} = \"s{on}\"\n"));
+        format!("[[station]]\nname = \"{name}\"\n{}", ports.collect::<String>())
+    };
+    text += &host("first".into(), &[0]);
+    (1..count).for_each(|on| text += &host(format!("g{on}"), &[on - 1, on]));
+    text += &host("last".into(), &[count - 1]);
+    for on in 0..count {
+        if !is_link[on] && random.below(2) == 0 {
+            text += &host(format!("h{on}"), &[on]);
+        }
+    }
+    text
+}
+
+/// A world of nodes with the network of a plan.
+fn world(file: &PlanFile, seed: u64) -> World {
+    let settings = |segment: &rota_lab::Segment| {
+        let (medium, discipline) = (segment.medium.clone(), segment.discipline);
+        let made: Settings = segment.settings().expect("a sound cycle").into();
+        made.with(|made| {
+            made.discipline = discipline;
+            if medium == Medium::Link {
+                made.medium = MediumKind::Link;
+            }
+        })
+    };
+    let spec = |segment: &rota_lab::Segment| {
+        let settings = settings(segment);
+        let topology = match segment.medium {
+            Medium::Link => rota_sim::Topology::Link { delay: Span::from_micros(5) },
+            _ => rota_sim::Topology::Switch,
+        };
+        SegmentSpec { card_queue: settings.port_queue, settings, topology }
+    };
+    let mut segments: Vec<SegmentSpec> = file.topology.segments.iter().map(spec).collect();
+    let more = segments.split_off(1);
+    let first = segments.remove(0);
+    let ports: Vec<Vec<usize>> = file.topology.stations.iter().map(|station| station.ports.clone()).collect();
+    let across = Some(Sessions { delay_max: ms(1), quota: None, breaks_ppm: 0, reroute: Span::ZERO });
+    let spec = WorldSpec {
+        topology: first.topology,
+        card_queue: first.card_queue,
+        more,
+        across,
+        ports: ports.clone(),
+        ..WorldSpec::with(ports.len(), first.settings)
+    };
+    let mut world = World::new(seed, spec);
+    world.run_for(ms(3_000));
+    world
+}
+
+/// A request between two hosts that share no segment.
+fn request(random: &mut Stream, file: &PlanFile) -> Wanted {
+    let stations = &file.topology.stations;
+    let apart = |from: &usize, to: &usize| {
+        stations[*from].ports.iter().all(|on| !stations[*to].ports.contains(on))
+    };
+    let all = (0..stations.len()).flat_map(|from| (0..stations.len()).map(move |to| (from, to)));
+    let pairs: Vec<(usize, usize)> = all.filter(|(from, to)| apart(from, to)).collect();
+    let (from, to) = pairs[random.below(pairs.len() as u64) as usize];
+    let x_min = Span::from_micros(random.between(500, 60_000));
+    let x_ave = x_min * random.between(1, 3);
+    let interval = x_ave * random.between(1, 6);
+    let s_max = Octets::new(match random.below(4) {
+        0 => random.between(1, 300),
+        1 => random.between(300, 3_500),
+        2 => random.between(1_000, 12_000),
+        _ => random.between(12_000, 60_000),
+    });
+    let delay = match random.below(3) {
+        0 => ms(random.between(5, 100)),
+        _ => ms(random.between(100, 600)),
+    };
+    let jitter = (random.below(3) == 0).then(|| ms(random.between(1, 150)));
+    let late_ppb = if random.below(3) == 0 { random.between(1_000_000, 100_000_000) as u32 } else { 0 };
+    Wanted {
+        name: "c".into(),
+        verb: Verb::Open,
+        from,
+        to: vec![to],
+        is_tree: false,
+        messages: Messages { x_min, x_ave, interval, s_max },
+        goal: Goal { delay, jitter },
+        partition: None,
+        group: None,
+        life: crate::plan::ledger::Life::WHOLE,
+        chances: Chances { late_ppb, loss_ppb: late_ppb },
+    }
+}
+
+/// The answer of a plan, or of nodes: the promise, or the refusal and its nearest request.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Promised { delay: Span, jitter: Span },
+    Refused { at: usize, test: String, margin: Span },
+}
+
+fn by_plan(network: &mut Plan<'_>, wanted: &Wanted) -> Said {
+    match network.decide(wanted) {
+        Ok(Accepted { delay, jitter, .. }) => Said::Promised { delay, jitter },
+        Err(refused) => {
+            let at = refused.step.map_or(wanted.to[0], |step| step.station);
+            Said::Refused { at, test: refused.test.to_owned(), margin: refused.margin }
+        }
+    }
+}
+
+fn by_nodes(world: &mut World, wanted: &Wanted) -> Said {
+    let Wanted { from, ref to, messages, goal, chances, .. } = *wanted;
+    let suite = Suite {
+        average: Some(messages.x_ave),
+        interval: Some(messages.interval),
+        jitter: goal.jitter,
+        chances,
+        ..Suite::default()
+    };
+    let spec = AcrossSpec {
+        from,
+        to: to[0],
+        octets: messages.s_max.get() as u32,
+        period: messages.x_min,
+        delay: Some(goal.delay),
+        uid: 0,
+        manner: Manner::Random,
+        answer: Answer::Accepts,
+        suite,
+    };
+    let at = world.open_across(spec).expect("a node takes the request");
+    for _ in 0..60 {
+        world.run_for(ms(100));
+        let flow = &world.across()[at];
+        match flow.sender {
+            EndState::Waits => continue,
+            EndState::Open => return Said::Promised { delay: flow.bound, jitter: flow.jitter },
+            _ => break,
+        }
+    }
+    let refusal = world.across()[at].refusal.expect("an outcome within its patience");
+    Said::Refused {
+        at: refusal.node.0 as usize - 1,
+        test: refusal.test.name().to_owned(),
+        margin: Span::from_nanos(refusal.margin_ns),
+    }
+}
+
+#[test]
+fn a_plan_and_nodes_decide_random_requests_alike() {
+    let (mut kinds, mut differ) = (std::collections::BTreeMap::new(), Vec::new());
+    for seed in 0..30 {
+        let mut random = Stream::named(seed, "plan and nodes");
+        let text = network(&mut random);
+        let file = parse(&text, Path::new("")).expect(&text);
+        let (mut world, mut network) = (world(&file, seed), Plan::new(&file));
+        for nth in 0..8 {
+            let wanted = request(&mut random, &file);
+            let (planned, found) = (by_plan(&mut network, &wanted), by_nodes(&mut world, &wanted));
+            let kind = match &found {
+                Said::Promised { .. } => "Open",
+                Said::Refused { test, .. } => test,
+            };
+            *kinds.entry(kind.to_owned()).or_insert(0) += 1;
+            if planned != found {
+                differ.push(format!("{seed}.{nth}: {wanted:?}\n   plan  {planned:?}\n   nodes {found:?}"));
+                break;
+            }
+        }
+    }
+    println!("{kinds:?}");
+    assert!(differ.is_empty(), "{} differ\n{}", differ.len(), differ.join("\n"));
+}
+
+/// The request that an offer names.
+fn offered(wanted: &Wanted, offer: &[Offered]) -> Wanted {
+    let mut next = wanted.clone();
+    for one in offer {
+        match *one {
+            Offered::Delay(delay) => next.goal.delay = delay,
+            Offered::Jitter(jitter) => next.goal.jitter = Some(jitter),
+            Offered::SMax(octets) => next.messages.s_max = octets,
+            Offered::XMin(x_min) => next.messages.x_min = x_min,
+            Offered::XAve(x_ave) => next.messages.x_ave = x_ave,
+            Offered::Interval(interval) => next.messages.interval = interval,
+            Offered::End(end) => next.life.end = Some(end),
+        }
+    }
+    next
+}
+
+/// Ask, be refused, ask what was offered, be accepted: in plans, whatever test has refused.
+#[test]
+fn each_refusal_of_a_plan_offers_a_request_that_is_accepted() {
+    let mut tests = std::collections::BTreeMap::<&str, (u32, u32)>::new();
+    for seed in 0..8 {
+        let mut random = Stream::named(seed, "offers of plans");
+        let text = network(&mut random);
+        let file = parse(&text, Path::new("")).expect(&text);
+        let mut network = Plan::new(&file);
+        for _ in 0..10 {
+            let wanted = request(&mut random, &file);
+            let Err(refused) = network.clone().decide(&wanted) else {
+                network.decide(&wanted).expect("it was accepted just now");
+                continue;
+            };
+            let (all, without) = tests.entry(refused.test).or_default();
+            *all += 1;
+            if refused.offer.is_empty() {
+                *without += 1;
+                println!("{seed}: {} {:?}\n    {:?} {:?} late {}", refused.test, refused.why, wanted.messages, wanted.goal, wanted.chances.late_ppb);
+                continue;
+            }
+            let next = offered(&wanted, &refused.offer);
+            let answer = network.clone().decide(&next);
+            assert!(answer.is_ok(), "{seed}: {wanted:?} is refused by {refused:?}, and its offer by {answer:?}");
+            // Full networks are asked as well.
+            if random.below(2) == 0 {
+                network.decide(&next).expect("as above");
+            }
+        }
+    }
+    println!("{tests:?}");
+}
