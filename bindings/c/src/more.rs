@@ -39,7 +39,8 @@ fn read_sized(more: *const More) -> Result<More, Fault> {
     let wrong = |why: String| Fault::new(Status::WrongUse, why);
     // SAFETY: rota.h asks for a structure that begins with its size, which nobody changes during the call.
     let size = unsafe { more.cast::<usize>().read() };
-    if !(FIRST..=4_096).contains(&size) {
+    // No version ends amid a field: of a pointer that is cut in two nothing would be known.
+    if !(FIRST..=4_096).contains(&size) || size % size_of::<usize>() != 0 {
         return Err(wrong(format!(
             "the size of rota_more is sizeof(rota_more), {FIRST} or more, not {size}"
         )));
@@ -254,6 +255,7 @@ mod tests {
         for (more, why) in [
             (More { size: 8, ..none() }, "sizeof(rota_more)"),
             (More { size: 5_000, ..none() }, "sizeof(rota_more)"),
+            (More { size: size_of::<More>() - 1, ..none() }, "sizeof(rota_more)"),
             (More { reserved: 1, ..none() }, "'reserved'"),
             (More { at_once: 2, ..none() }, "state its name"),
             (More { group: c"talk".as_ptr(), at_once: 17, ..none() }, "1 to 16 members"),

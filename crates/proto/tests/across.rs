@@ -482,7 +482,6 @@ fn the_delay_that_a_teleconference_bears_bounds_the_segments() {
         panic!("seven segments within {delay}");
     };
     let (short, long) = (most(Span::from_millis(100)), most(Span::from_millis(150)));
-    println!("{short:?} {long:?}");
     assert!(short.0.len() < long.0.len(), "{short:?} {long:?}");
     assert!(long.0.is_sorted() && short.1 <= Span::from_millis(150), "{short:?} {long:?}");
 }

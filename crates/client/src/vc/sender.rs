@@ -123,7 +123,8 @@ impl Sender {
         }
     }
 
-    /// Of a guaranteed circuit the certificate of that channel's promise: see [`SendChannel::certificate`].
+    /// Of a guaranteed circuit the certificate of that channel's promise: see
+    /// [`SendChannel::certificate`](crate::SendChannel::certificate).
     pub fn certificate(&self) -> Option<Result<String, CertificateError>> {
         match &self.way {
             Way::Queue { .. } => None,
