@@ -3,6 +3,8 @@
 #[path = "across/asked.rs"]
 mod asked;
 mod common;
+#[path = "across/fast.rs"]
+mod fast;
 #[path = "across/paths.rs"]
 mod paths;
 #[path = "across/queue.rs"]
