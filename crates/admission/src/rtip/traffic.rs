@@ -243,9 +243,7 @@ impl Messages {
     /// The shortest X_min above this one, up to [`Traffic::INTERVAL_MAX`], with which the packets fit. The
     /// other times become no shorter than it is.
     pub fn quickest(&self, payload_max: Octets, mut fits: impl FnMut(&Packets) -> bool) -> Option<Span> {
-        self.quickest_of(|x_min| {
-            self.slower(x_min).packets(payload_max).is_ok_and(|packets| fits(&packets))
-        })
+        self.quickest_of(|x_min| self.slower(x_min).packets(payload_max).is_ok_and(|packets| fits(&packets)))
     }
 
     /// The same of any test that does not fail again where a longer X_min passes it.

@@ -24,8 +24,8 @@ pub use statistical::{
 };
 
 use crate::link::{Framing, LinkModel};
-use crate::path::Hop;
 use crate::pace::Pace;
+use crate::path::Hop;
 use crate::rtip::{Denied, NodeTest, Regulator, Traffic};
 use crate::search::largest;
 use rota_units::{BitRate, Octets, Span};

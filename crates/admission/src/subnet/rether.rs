@@ -91,7 +91,8 @@ impl RetherSegment<'_> {
     }
 
     /// The one reservation that this hop is asked for, by nodes and in plans, where so many channels of the
-    /// traffic send at once: it carries all packets of a cycle in that cycle. No longer bound makes it cheaper.
+    /// traffic send at once: it carries all packets of a cycle in that cycle. No longer bound makes it
+    /// cheaper.
     ///
     /// # Errors
     /// [`Denied`]: a cycle brings more packets than a share can have, or it does not fit.

@@ -22,7 +22,7 @@ use crate::engine::Stream;
 use again::Paths;
 use promise::Spent;
 use rota_contract::{CloseCause, TrafficSpec};
-use rota_proto::rcap::{Quota, RcapDenied, RcapLimits};
+use rota_proto::rcap::{Quota, RcapLimits};
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, OpenRequest, RequestError, Shortage};
 use rota_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
@@ -196,8 +196,6 @@ pub struct AcrossFlow {
     over_link: bool,
     /// The test by which it was denied.
     pub denied: Option<&'static str>,
-    /// The refusal that its sender was told.
-    pub refusal: Option<RcapDenied>,
     /// Its counts.
     pub counts: AcrossCounts,
     /// Units on their way.
@@ -324,8 +322,9 @@ impl World {
         service: u16,
         invitation: ChannelId,
     ) -> Result<ChannelId, RequestError> {
-        let Suite { others, backup, start, end, partition, group, average, interval, jitter, chances, .. } =
-            &spec.suite;
+        let Suite {
+            others, backup, start, end, partition, group, average, interval, jitter, chances, ..
+        } = &spec.suite;
         let traffic = TrafficSpec::fixed(spec.octets, spec.period, false).with_room(spec.suite.room);
         let request = OpenRequest { to: Destination::Node(node_id(spec.to)), service, traffic };
         let told = self.spec.plant != Some(Plant::TermsUntold);
@@ -379,7 +378,6 @@ impl World {
             spent: None,
             over_link: false,
             denied: None,
-            refusal: None,
             counts: AcrossCounts::default(),
             ready: VecDeque::new(),
             paths: Paths::default(),
@@ -481,7 +479,7 @@ impl World {
                     if flow.beside.tree.is_none() {
                         (flow.sender, flow.denied) = (EndState::Denied, Some(denied.test.name()));
                     }
-                    flow.refusal = Some(*denied);
+                    flow.beside.refusal = Some(*denied);
                     self.across_sender_over(at);
                     self.tree_is(at, EndState::Denied);
                 }

@@ -5,6 +5,7 @@ use super::engine::{CLOCKS, Leg, Plan, number};
 use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
 use crate::certificate::document;
+use rota_admission::LINK_SHARES_MAX;
 use rota_admission::certificate::{
     Branch, FlowTerms, FrameTerms, HopTerms, Life, NetworkTerms, NoCertificate, NodeTerms, PromiseTerms,
     RetherTerms, Standing, Terms, certify, port_terms, rether_terms,
@@ -14,7 +15,6 @@ use rota_admission::subnet::{
     Ask, LINK_DELAY_MAX, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, PortLoad, RetherSegment,
     RetherShare, Subnet, carried_step, hop_pace, link_others,
 };
-use rota_admission::LINK_SHARES_MAX;
 use rota_lab::Medium;
 use rota_units::Span;
 use serde_json::Value;

@@ -7,6 +7,7 @@
 use super::{AcrossFlow, EndState, World};
 use crate::world::{Event, node_id};
 use rota_contract::{AskedChange, AskedTerms, Chances, Group, NodeId, PartitionName, Statistical, Tally};
+use rota_proto::rcap::RcapDenied;
 use rota_proto::{ChannelEvent, ChannelId, PortId, ReceiverChange, RequestError, ResizeError};
 use rota_units::{Instant, Span};
 
@@ -83,6 +84,8 @@ pub(super) struct Beside {
     /// When it begins, and ends by itself.
     pub(super) begins: Instant,
     pub(super) ends: Option<Instant>,
+    /// The refusal that its sender was told.
+    pub(super) refusal: Option<RcapDenied>,
     /// It has changed.
     pub(super) former: Option<Former>,
     /// It is asked to change so.
@@ -129,6 +132,11 @@ impl Suite {
 }
 
 impl AcrossFlow {
+    /// The refusal that its sender was told.
+    pub fn refusal(&self) -> Option<&RcapDenied> {
+        self.beside.refusal.as_ref()
+    }
+
     /// The promise to the statistical class.
     fn statistical(&self) -> Option<Statistical> {
         let Suite { chances: Chances { late_ppb, loss_ppb }, average, interval, .. } = self.spec.suite;

@@ -66,6 +66,7 @@ fn the_share_of_a_group_has_the_bound_of_the_nodes() {
     }
     // A cycle of 33 ms has 834 packets of each: seven at once are more than a share can have.
     let dense = text(7, &[("a", "\"screen\"")]).replace("\"4ms\"", "\"40us\"").replace("\"8ms\"", "\"40us\"");
+    let dense = dense.replace("\"40ms\"", "\"4ms\"");
     let file = parse(&dense, Path::new("")).expect("a plan");
     let refused = Plan::new(&file).decide(&file.wanted[0]).expect_err("too many packets");
     assert_eq!(refused.test, NodeTest::CyclePackets.name());

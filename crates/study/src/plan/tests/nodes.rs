@@ -6,8 +6,8 @@ use rota_admission::path::Goal;
 use rota_admission::rtip::Messages;
 use rota_lab::Medium;
 use rota_sim::{
-    AcrossSpec, Answer, Chances, EndState, Manner, MediumKind, SegmentSpec, Sessions, Settings, Stream, Suite,
-    World, WorldSpec,
+    AcrossSpec, Answer, Chances, EndState, Manner, MediumKind, SegmentSpec, Sessions, Settings, Stream,
+    Suite, World, WorldSpec,
 };
 use rota_units::Octets;
 
@@ -37,8 +37,8 @@ fn network(random: &mut Stream) -> String {
     text += &host("first".into(), &[0]);
     (1..count).for_each(|on| text += &host(format!("g{on}"), &[on - 1, on]));
     text += &host("last".into(), &[count - 1]);
-    for on in 0..count {
-        if !is_link[on] && random.below(2) == 0 {
+    for (on, is_link) in is_link.iter().enumerate() {
+        if !is_link && random.below(2) == 0 {
             text += &host(format!("h{on}"), &[on]);
         }
     }
@@ -49,7 +49,7 @@ fn network(random: &mut Stream) -> String {
 fn world(file: &PlanFile, seed: u64) -> World {
     let settings = |segment: &rota_lab::Segment| {
         let (medium, discipline) = (segment.medium.clone(), segment.discipline);
-        let made: Settings = segment.settings().expect("a sound cycle").into();
+        let made: Settings = segment.settings().expect("a sound cycle");
         made.with(|made| {
             made.discipline = discipline;
             if medium == Medium::Link {
@@ -86,9 +86,8 @@ fn world(file: &PlanFile, seed: u64) -> World {
 /// A request between two hosts that share no segment.
 fn request(random: &mut Stream, file: &PlanFile) -> Wanted {
     let stations = &file.topology.stations;
-    let apart = |from: &usize, to: &usize| {
-        stations[*from].ports.iter().all(|on| !stations[*to].ports.contains(on))
-    };
+    let apart =
+        |from: &usize, to: &usize| stations[*from].ports.iter().all(|on| !stations[*to].ports.contains(on));
     let all = (0..stations.len()).flat_map(|from| (0..stations.len()).map(move |to| (from, to)));
     let pairs: Vec<(usize, usize)> = all.filter(|(from, to)| apart(from, to)).collect();
     let (from, to) = pairs[random.below(pairs.len() as u64) as usize];
@@ -159,6 +158,8 @@ fn by_nodes(world: &mut World, wanted: &Wanted) -> Said {
         answer: Answer::Accepts,
         suite,
     };
+    // A word ahead of a request that was refused keeps a ring for its lease, with a short slot.
+    world.run_for(ms(2_100));
     let at = world.open_across(spec).expect("a node takes the request");
     for _ in 0..60 {
         world.run_for(ms(100));
@@ -169,7 +170,7 @@ fn by_nodes(world: &mut World, wanted: &Wanted) -> Said {
             _ => break,
         }
     }
-    let refusal = world.across()[at].refusal.expect("an outcome within its patience");
+    let refusal = world.across()[at].refusal().expect("an outcome within its patience");
     Said::Refused {
         at: refusal.node.0 as usize - 1,
         test: refusal.test.name().to_owned(),
@@ -180,7 +181,7 @@ fn by_nodes(world: &mut World, wanted: &Wanted) -> Said {
 #[test]
 fn a_plan_and_nodes_decide_random_requests_alike() {
     let (mut kinds, mut differ) = (std::collections::BTreeMap::new(), Vec::new());
-    for seed in 0..30 {
+    for seed in 0..16 {
         let mut random = Stream::named(seed, "plan and nodes");
         let text = network(&mut random);
         let file = parse(&text, Path::new("")).expect(&text);
@@ -199,7 +200,8 @@ fn a_plan_and_nodes_decide_random_requests_alike() {
             }
         }
     }
-    println!("{kinds:?}");
+    let tests = ["Open", "Load", "Overflow", "PathDelay", "PathJitter", "RetherShare"];
+    assert!(tests.iter().all(|test| kinds.contains_key(*test)), "each decides some request: {kinds:?}");
     assert!(differ.is_empty(), "{} differ\n{}", differ.len(), differ.join("\n"));
 }
 
@@ -224,7 +226,7 @@ fn offered(wanted: &Wanted, offer: &[Offered]) -> Wanted {
 #[test]
 fn each_refusal_of_a_plan_offers_a_request_that_is_accepted() {
     let mut tests = std::collections::BTreeMap::<&str, (u32, u32)>::new();
-    for seed in 0..8 {
+    for seed in 0..2 {
         let mut random = Stream::named(seed, "offers of plans");
         let text = network(&mut random);
         let file = parse(&text, Path::new("")).expect(&text);
@@ -235,21 +237,25 @@ fn each_refusal_of_a_plan_offers_a_request_that_is_accepted() {
                 network.decide(&wanted).expect("it was accepted just now");
                 continue;
             };
-            let (all, without) = tests.entry(refused.test).or_default();
+            let (all, offers) = tests.entry(refused.test).or_default();
             *all += 1;
             if refused.offer.is_empty() {
-                *without += 1;
-                println!("{seed}: {} {:?}\n    {:?} {:?} late {}", refused.test, refused.why, wanted.messages, wanted.goal, wanted.chances.late_ppb);
+                // On a full hop nothing fits.
+                assert!(refused.step.is_some(), "{seed}: {wanted:?} {refused:?}");
                 continue;
             }
+            *offers += 1;
             let next = offered(&wanted, &refused.offer);
             let answer = network.clone().decide(&next);
-            assert!(answer.is_ok(), "{seed}: {wanted:?} is refused by {refused:?}, and its offer by {answer:?}");
+            assert!(
+                answer.is_ok(),
+                "{seed}: {wanted:?} is refused by {refused:?}, and its offer by {answer:?}"
+            );
             // Full networks are asked as well.
             if random.below(2) == 0 {
                 network.decide(&next).expect("as above");
             }
         }
     }
-    println!("{tests:?}");
+    assert!(tests.values().filter(|(_, offers)| *offers > 0).count() >= 5, "{tests:?}");
 }
