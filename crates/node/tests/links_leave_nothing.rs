@@ -59,6 +59,23 @@ fn is_up(end: &Links) -> bool {
     end.view().info().links[0].state == LinkStage::Up
 }
 
+/// As many strangers as may wait and more, each at another step.
+fn strangers(address: SocketAddr) -> Vec<TcpStream> {
+    (0..PENDING_MAX + 16)
+        .map(|k| {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            let octets: &[u8] = match k % 3 {
+                0 => b"",
+                1 => b"GET / HTTP/1.1\r\n\r\n",
+                _ => &[0x16, 0x03, 0x01, 0x01, 0x00, 0x01],
+            };
+            // A connection beyond the limit may be closed already.
+            let _ = stream.write_all(octets);
+            stream
+        })
+        .collect()
+}
+
 #[test]
 fn strangers_and_ended_links_leave_no_descriptor_and_no_thread() {
     let before = held();
@@ -73,22 +90,10 @@ fn strangers_and_ended_links_leave_no_descriptor_and_no_thread() {
     let mut second = start(2, other, vec![pin_one]);
     let alone = held();
 
-    // Strangers: as many as may wait and more, each at another step, and a node whose key nobody pins.
+    // Strangers, and a node whose key nobody pins.
     let address = second.pin(2).address;
     for round in 0..3 {
-        let strangers: Vec<TcpStream> = (0..PENDING_MAX + 16)
-            .map(|k| {
-                let mut stream = TcpStream::connect(address).expect("it listens");
-                let octets: &[u8] = match k % 3 {
-                    0 => b"",
-                    1 => b"GET / HTTP/1.1\r\n\r\n",
-                    _ => &[0x16, 0x03, 0x01, 0x01, 0x00, 0x01],
-                };
-                // A connection beyond the limit may be closed already.
-                let _ = stream.write_all(octets);
-                stream
-            })
-            .collect();
+        let strangers = strangers(address);
         if round == 1 {
             // Nobody waits for their end.
             drop(strangers);
