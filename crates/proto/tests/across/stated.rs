@@ -1,0 +1,74 @@
+//! The parts of a certificate that the nodes of a way state (TENET-R16).
+
+use super::{PERIOD, chain, id, meet, opened};
+use crate::hops::Net;
+use rota_admission::Clocks;
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms};
+use rota_admission::rtip::{Discipline, Hold, Scheduler};
+use rota_proto::MediumKind::{Link, Rether};
+use rota_units::Span;
+
+/// A gateway to a link states its port with all that is served there, from its own grant.
+#[test]
+fn a_node_states_its_port_of_a_link_for_the_certificate() {
+    let mut net = chain(&[Rether, Link, Rether]);
+    opened(&mut net, 3_000);
+    net.told.clear();
+    let (sending, _, _) = opened(&mut net, 5_000);
+    let detail = net.nodes[0].detail(sending).expect("it is sent here");
+    let (record, _) = &detail.hops[1];
+    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("a node of a link states its part");
+    let mut flows = Vec::new();
+    let part = PortPart::read(&mut terms.numbers(), &mut |flow| flows.push(flow), &mut |_, _| ());
+    let part = part.expect("its numbers are a port");
+    let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
+    let (own, delay) = (flows[part.own].ask, flows[part.own].delay);
+    assert_eq!((own.traffic, own.octets), (Clocks::APART.counted(&packets.traffic), packets.octets));
+    assert_eq!(delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
+    // The share of ordinary traffic, and two channels.
+    assert_eq!((terms.medium, flows.len()), (2, 3));
+    assert!(!part.load.by_levels && part.load.work > Span::ZERO, "announcements go first");
+    let levels = Discipline::of(Some(Scheduler::Rcsp), Some(Hold::RateJitter)).expect("usual");
+    let mut net = meet(Net::with(&[Rether, Link], levels));
+    let (sending, _, _) = opened(&mut net, 3_000);
+    let detail = net.nodes[0].detail(sending).expect("as before");
+    let (record, _) = &detail.hops[1];
+    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("so does one that serves levels");
+    let mut flows = Vec::new();
+    let part = PortPart::read(&mut terms.numbers(), &mut |flow| flows.push(flow), &mut |_, _| ());
+    let part = part.expect("its numbers are a port");
+    assert!(part.load.by_levels && flows.len() == 2);
+    assert_eq!(flows[part.own].delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
+}
+
+/// The source knows each hop: its part of the certificate, its counts, and the destination's.
+#[test]
+fn each_node_of_the_way_states_its_part_of_the_certificate() {
+    let mut net = chain(&[Rether, Rether]);
+    let (sending, receiving, bound) = opened(&mut net, 5_000);
+    let detail = net.nodes[0].detail(sending).expect("it is sent here");
+    assert!(net.nodes[2].detail(receiving).is_none(), "the way is known at the source");
+    let nodes: Vec<_> = detail.hops.iter().map(|(record, name)| (record.node, &**name)).collect();
+    assert_eq!(nodes, [(id(0), "n0"), (id(1), "n1")]);
+    for (record, _) in &detail.hops {
+        let part = rota_wire::RcapTerms::parse(&record.terms).expect("a node of RETHER states its part");
+        let count = FrameTerms::NAMES.len() + RetherTerms::NAMES.len();
+        assert_eq!((part.medium, part.numbers().count()), (1, count));
+        assert!(record.terms.len() < 200, "a record stays small: {}", record.terms.len());
+    }
+    let hops: Span = detail.hops.iter().map(|(record, _)| record.hop.offer.delay).sum();
+    let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
+    let sum = Clocks::APART.longer(hops + packets.spread);
+    assert_eq!(sum, bound, "the promise is the sum of the hops and the spread, on any clock");
+    for number in 0..30 {
+        net.unit(sending, number, 5_000);
+        net.run(PERIOD);
+    }
+    net.run(Span::from_millis(1_200));
+    let detail = net.nodes[0].detail(sending).expect("as before");
+    let counts: Vec<_> = detail.hops.iter().map(|(record, _)| record.counts).collect();
+    let packets = 30 * packets.count;
+    assert!(counts.iter().all(|counts| (counts.packets, counts.dropped) == (packets, 0)), "{counts:?}");
+    let (came, _) = detail.destination.expect("it has told");
+    assert_eq!((came.node, came.counts.packets, came.counts.dropped), (id(2), 30, 0));
+}
