@@ -8,8 +8,8 @@
 //!
 //! A node sends it when its medium is asked and does not answer at once, and a node that hears it passes it
 //! on at once. It reserves nothing for the channel, no entry of the ledger knows of it, and no answer
-//! follows: a wrong word costs a segment a switch, and back. What a medium does upon it ends with the
-//! reservation of the request, or with the lease, which is that of the request.
+//! follows: a wrong word costs a segment a switch, and back. A medium is prepared until the reservation of
+//! the request, or until the end of the lease, which is that of the request.
 
 use super::Rcap;
 use super::io::{EntryId, RcapOutput};
@@ -28,15 +28,16 @@ impl Rcap {
             return;
         }
         let (of, demand) = (entry.of, entry.demand);
-        let again = demand.again.unwrap_or_default();
         let passed = entry.records.iter().map(|record| record.node).chain([self.own]).collect::<Vec<_>>();
-        let around = again.apart.nodes().iter().copied().chain(again.avoid).take(RCAP_NODES_MAX);
-        let around = around.collect::<Vec<_>>();
-        let way = [passed, demand.path.nodes().to_vec(), around].map(|nodes| RcapRoute::written(&nodes));
-        self.send_ahead(hop.node, of, demand.request.destination, lease, &way);
+        let mut around = demand.around();
+        around.truncate(RCAP_NODES_MAX);
+        let way = [&passed, demand.path.nodes(), &around];
+        self.send_ahead(hop.node, of, demand.request.destination, lease, way);
     }
 
-    fn send_ahead(&mut self, to: NodeId, of: RcapChannel, end: NodeId, lease: Span, way: &[Vec<u8>; 3]) {
+    /// `way` has the nodes that are passed, those that it leads through, and those that it passes by.
+    fn send_ahead(&mut self, to: NodeId, of: RcapChannel, end: NodeId, lease: Span, way: [&[NodeId]; 3]) {
+        let way = way.map(RcapRoute::written);
         let [Ok(passed), Ok(via), Ok(around)] = way.each_ref().map(|nodes| RcapRoute::parse(nodes)) else {
             return;
         };
@@ -52,7 +53,7 @@ impl Rcap {
         of: &RcapChannel,
         approach: &RcapApproach<'_>,
     ) {
-        let [passed, via, around] =
+        let [mut passed, via, around] =
             [approach.passed, approach.via, approach.around].map(|way| way.iter().collect::<Vec<_>>());
         let is_sound = passed.last() == Some(&from) && passed.first() == Some(&of.origin);
         if !is_sound || passed.contains(&self.own) {
@@ -69,16 +70,14 @@ impl Rcap {
             return;
         }
         let is_again = !around.is_empty();
-        let (via_nodes, passed_nodes) = (&via[..], &passed[..]);
-        let towards = Towards { end, via: via_nodes, passed: passed_nodes, around: &around, is_again };
+        let towards = Towards { end, via: &via, passed: &passed, around: &around, is_again };
         let Some(hop) = self.route_towards(&towards, true).map(|route| route.hop) else { return };
         // The request ends there, or finds a network that has no modes.
         if passed.contains(&hop.node) || self.graph.is_withdrawn(self.own, hop.node) {
             return;
         }
         self.outputs.push_back(RcapOutput::Prepare { hop, until: now + lease });
-        let passed = passed.iter().copied().chain([self.own]).collect::<Vec<_>>();
-        let way = [passed, via, around].map(|nodes| RcapRoute::written(&nodes));
-        self.send_ahead(hop.node, *of, end, lease, &way);
+        passed.push(self.own);
+        self.send_ahead(hop.node, *of, end, lease, [&passed, &via, &around]);
     }
 }

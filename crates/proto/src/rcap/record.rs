@@ -264,6 +264,13 @@ impl Demand {
         Ok(Self { request, packets, again, path, heard: heard(now, &request) })
     }
 
+    /// The nodes that this attempt passes by where another way is known: those of the first path, and the one
+    /// that failed.
+    pub(super) fn around(&self) -> Vec<NodeId> {
+        let again = self.again.unwrap_or_default();
+        again.apart.nodes().iter().copied().chain(again.avoid).collect()
+    }
+
     /// The nodes that a second path passes by, and those that this one leads through, as a message has them.
     pub(super) fn nodes_written(&self) -> [Vec<u8>; 2] {
         let apart = self.again.as_ref().map_or(&[][..], |again| again.apart.nodes());

@@ -201,11 +201,9 @@ impl Rcap {
     /// The next hop of a request.
     pub(super) fn route_of(&self, demand: &Demand, records: &[Record]) -> Option<Route> {
         let passed: Vec<NodeId> = records.iter().map(|record| record.node).collect();
-        let again = demand.again.unwrap_or_default();
-        let around: Vec<NodeId> = again.apart.nodes().iter().copied().chain(again.avoid).collect();
         let (end, via, is_again) = (demand.request.destination, demand.path.nodes(), demand.again.is_some());
-        let towards = Towards { end, via, passed: &passed, around: &around, is_again };
-        self.route_towards(&towards, !again.apart.is_some())
+        let towards = Towards { end, via, passed: &passed, around: &demand.around(), is_again };
+        self.route_towards(&towards, demand.again.is_none_or(|again| !again.apart.is_some()))
     }
 
     /// The next hop on a way. One that comes again passes by the node that failed, and by those that it has

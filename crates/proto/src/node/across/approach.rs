@@ -15,8 +15,7 @@ use rota_medium::door::{MediumKind, PortId};
 use rota_units::Instant;
 
 /// The hop that keeps a ring.
-const KEEPER: HopShare =
-    HopShare { octets: 1, pace: Pace::EVERY_CYCLE, periodic: false, partition: 0, flow: None };
+const KEEPER: HopShare = HopShare::of_pace(Pace::EVERY_CYCLE, 1);
 
 impl Node {
     /// A request that will need this hop has come so far that a node before it waits for its segment.
