@@ -40,6 +40,8 @@ pub const MTU: u16 = 1_064;
 pub const MESSAGE: u32 = 7_200;
 /// The UDP video has 580 kbit/s (section 5.2.3): packets of 906 octets and their headers.
 const UDP_VIDEO: Shape = Shape::Periodic { period: Span::from_micros(12_500), octets: 948 };
+/// The number of its source of ordinary traffic: it is the first one.
+pub const UDP_SOURCE: u64 = 0;
 
 /// One experiment.
 #[derive(Clone, Debug)]
@@ -94,8 +96,6 @@ pub struct Seen {
     pub channels: Vec<Channel>,
     /// Every frame of channels and of ordinary traffic that came to a card.
     pub arrivals: Vec<Arrival>,
-    /// Which source of ordinary traffic is the video's.
-    pub udp: u64,
     /// Rules that were broken.
     pub violations: Vec<String>,
 }
@@ -157,20 +157,16 @@ pub fn run(scene: &Scene) -> Result<Seen, String> {
         return Err(format!("{:?}", world.across()[*refused].denied));
     }
     let origin = world.now();
-    let udp = 0;
     if scene.udp {
         world.load(SOCK, BREEZE, UDP_VIDEO, origin + scene.end);
     }
     world.run_until(origin + scene.load_from);
     // Transfers of data, as from grayling to blizzard.
-    let until = origin + scene.load_to;
-    world.load(SOCK, BREEZE, Shape::Tcp { octets: u32::from(MTU) + 14, window: 64 }, until);
-    world.load(
-        SOCK,
-        BREEZE,
-        Shape::Poisson { mean: Span::from_millis(4), octets: u32::from(MTU) + 14 },
-        until,
-    );
+    let octets = u32::from(MTU) + 14;
+    let tcp = Shape::Tcp { octets, window: 64 };
+    for shape in [tcp, Shape::Poisson { mean: Span::from_millis(4), octets }] {
+        world.load(SOCK, BREEZE, shape, origin + scene.load_to);
+    }
     if let Some(last) = flows.last().filter(|_| scene.hurries) {
         world.set_manner(*last, Manner::Hurried);
     }
@@ -178,7 +174,7 @@ pub fn run(scene: &Scene) -> Result<Seen, String> {
     let channels = flows.iter().filter_map(|flow| channel(&world, *flow)).collect();
     let arrivals = world.arrivals.take().unwrap_or_default();
     let violations = world.violations().iter().map(|of| format!("{} {}", of.rule, of.what)).collect();
-    Ok(Seen { origin, channels, arrivals, udp, violations })
+    Ok(Seen { origin, channels, arrivals, violations })
 }
 
 fn channel(world: &World, flow: usize) -> Option<Channel> {

@@ -38,13 +38,16 @@ pub enum Manner {
     Hasty,
     /// On and off at random, within its average.
     OnOff,
-    /// Beyond it from the start: three in each period. Those that find no room are left out.
+    /// Beyond it from the start: [`Self::HURRY`] in each period. Those that find no room are left out.
     Hurried,
     /// As greedy, and in a group without waiting for its turn: the group is beyond its contract.
     AtOnce,
 }
 
 impl Manner {
+    /// Units of [`Self::Hurried`] in each period.
+    pub const HURRY: u64 = 3;
+
     /// True if what it hands over keeps its contract, and its group's.
     pub fn conforms(self) -> bool {
         !matches!(self, Self::Hasty | Self::Hurried | Self::AtOnce)
@@ -190,7 +193,7 @@ pub struct AcrossFlow {
     pub bound: Span,
     /// The promise of jitter, once the sender knows the way.
     pub jitter: Span,
-    /// What its units took.
+    /// The times that its units took.
     spent: Option<Spent>,
     /// Its way leads over a link.
     over_link: bool,

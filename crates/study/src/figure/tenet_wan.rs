@@ -8,8 +8,10 @@ use crate::sequoia::bottleneck::{self, Crossing, Sighting};
 use crate::sequoia::panels::{self, PAPER_BOUND_MS, PAPER_MEAN_MS, PAPER_WAITING};
 use crate::sequoia::{Course, Stream};
 use rota_admission::rtip::Discipline;
+use rota_sim::Manner;
 use rota_sim::paper::sequoia::{
-    BERKELEY, BREEZE, Channel, FAITH, MESSAGE, PAOLA, SAN_DIEGO, SOCK, Scene, Seen, T1, THEOREM, run,
+    BERKELEY, BREEZE, Channel, FAITH, MESSAGE, PAOLA, SAN_DIEGO, SOCK, Scene, Seen, T1, THEOREM, UDP_SOURCE,
+    run,
 };
 use rota_units::Span;
 use std::ops::Range;
@@ -24,8 +26,6 @@ struct Run {
 }
 
 const SECOND: Span = Span::from_millis(1_000);
-/// How many times as often as agreed the misbehaving program sends.
-const HURRY: u64 = 3;
 const IP_UDP_ETHERNET: usize = 42;
 const IPV4: [u8; 2] = [8, 0];
 
@@ -76,7 +76,7 @@ fn course(scene: &Scene, seen: &Seen) -> Course {
     let spacing = seen.channels.first().map_or(Span::ZERO, |of| of.spacing);
     let udp = seen.arrivals.iter().filter(|of| {
         let source = of.frame.get(34..42).and_then(|word| word.try_into().ok()).map(u64::from_be_bytes);
-        scene.udp && of.on == T1 && of.to == BREEZE && of.frame[12..14] == IPV4 && source == Some(seen.udp)
+        scene.udp && of.on == T1 && of.to == BREEZE && of.frame[12..14] == IPV4 && source == Some(UDP_SOURCE)
     });
     let stream = |(at, of): (usize, &Channel)| {
         let station = of.from as u8 + 1;
@@ -101,10 +101,10 @@ fn course(scene: &Scene, seen: &Seen) -> Course {
     }
 }
 
-/// What the misbehaving program hands over.
+/// The messages that the misbehaving program hands over.
 fn offered(scene: &Scene, seen: &Seen) -> Vec<(u64, u64)> {
     let times = (0..).map(|n| scene.period * n).take_while(|at| *at < scene.end);
-    let count = |at: Span| if at < scene.load_from { 1 } else { HURRY };
+    let count = |at: Span| if at < scene.load_from { 1 } else { Manner::HURRY };
     times.map(|at| ((seen.origin + at).as_nanos(), u64::from(MESSAGE) * count(at))).collect()
 }
 
@@ -127,7 +127,7 @@ impl Run {
         self.parts().map(|part| (self.course.rate_bps(came, &part) / 1_000).to_string()).join(", ")
     }
 
-    /// What became of all messages, for a verdict.
+    /// The fate of all messages, for a verdict.
     fn kept(&self) -> String {
         let units: u64 = self.channels.iter().map(|of| of.units).sum();
         let longest = self.channels.iter().map(|of| of.longest_ppm).max().unwrap_or(0);
@@ -150,19 +150,15 @@ fn figure(
     run: &'static Result<Run, String>,
     panels: fn(&Run) -> (Vec<Panel>, String),
 ) -> Figure {
-    let (panels, verdict) = match run {
-        Ok(run) => panels(run),
-        Err(refused) => (Vec::new(), format!("Admission refused a channel: {refused}.")),
-    };
-    let rates = match run {
-        Ok(run) => 1_000_000_000 / run.scene.period.as_nanos().max(1),
-        Err(_) => 0,
+    let ((panels, verdict), rate) = match run {
+        Ok(run) => (panels(run), 1_000_000_000 / run.scene.period.as_nanos().max(1)),
+        Err(refused) => ((Vec::new(), format!("Admission refused a channel: {refused}.")), 0),
     };
     Figure {
         key,
         title: title.into(),
         subtitle: format!(
-            "the node that ships, simulated; {rates} messages a second of 7,200 octets in packets of at \
+            "the node that ships, simulated; {rate} messages a second of 7,200 octets in packets of at \
              most 1,000; a link of 1.5 Mbit/s between two campuses of 10 Mbit/s under the token; load of 2 \
              Mbit/s and TCP on the line from 20 to 30 s"
         ),
@@ -243,10 +239,11 @@ pub fn fig15() -> Figure {
 
 /// The paper's printed numbers beside ours, for those figures that have a table.
 pub fn beside(key: &str) -> Vec<Beside> {
-    if !matches!(key, "tenet-fig12" | "tenet-fig13" | "tenet-fig14" | "tenet-fig15") {
-        return Vec::new();
-    }
-    let run = if key == "tenet-fig15" { &*DOUBLE } else { &*SINGLE };
+    let run = match key {
+        "tenet-fig12" | "tenet-fig13" | "tenet-fig14" => &*SINGLE,
+        "tenet-fig15" => &*DOUBLE,
+        _ => return Vec::new(),
+    };
     let Ok(run) = run else { return Vec::new() };
     let row = |what: &str, paper: String, ours: String| Beside { what: what.to_owned(), paper, here: ours };
     let number = |value: f64| format!("{value:.2}");
@@ -267,7 +264,7 @@ pub fn beside(key: &str) -> Vec<Beside> {
                 row("mean delay, ms", PAPER_MEAN_MS.to_string(), number(panels::ms(mean))),
             ]
         }
-        "tenet-fig14" | "tenet-fig15" => {
+        _ => {
             let udp = ("UDP video".to_owned(), &run.course.udp);
             let channels = run.course.channels.iter().map(|of| (of.name.clone(), &of.came));
             let rows = channels.chain(Some(udp).filter(|_| run.scene.udp));
@@ -277,7 +274,6 @@ pub fn beside(key: &str) -> Vec<Beside> {
             })
             .collect()
         }
-        _ => Vec::new(),
     }
 }
 

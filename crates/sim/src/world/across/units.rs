@@ -27,7 +27,7 @@ impl World {
             // A whole period apart each is always within its traffic.
             Manner::Random => (1, period + Span::from_nanos(flow.random.below(period.as_nanos()))),
             Manner::Hasty => (8, period * 8),
-            Manner::Hurried => (3, period),
+            Manner::Hurried => (Manner::HURRY, period),
             Manner::OnOff => (1, self.burst_wait(at)),
         };
         let count = if has_turn { count } else { 0 };
