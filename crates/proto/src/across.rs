@@ -489,7 +489,7 @@ mod tests {
         }
     }
 
-    /// What waits in the ring is given the time of all of it, but of a booked channel no longer than it has.
+    /// Units that wait in the ring are given time for all, but no longer than a booked channel has.
     #[test]
     fn a_channel_drains_no_longer_than_its_own_end_allows() {
         let key = ChannelKey { origin: NodeId(1), channel: ChannelId(5) };

@@ -223,7 +223,6 @@ mod tests {
         }
     }
 
-    /// As many as a link has, all of one kind but with bounds of their own.
     /// A flow has one life, and lives stand in the order of their flows.
     #[test]
     fn a_part_that_states_the_life_of_a_flow_twice_or_out_of_order_is_none() {
@@ -241,6 +240,7 @@ mod tests {
         }
     }
 
+    /// As many as a link has, all of one kind but with bounds of their own.
     #[test]
     fn two_hundred_channels_of_one_kind_take_few_octets() {
         let kind = ask(20_000, 160_000, 1_000);

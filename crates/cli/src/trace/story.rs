@@ -69,7 +69,7 @@ fn called(who: Option<&Who>) -> String {
     who.map_or_else(|| "an unknown station".into(), Who::called)
 }
 
-/// What happened, in one clause. A unit comes from `source`, where its channel begins, and from no gateway.
+/// The event in one clause. A unit comes from `source`, where its channel begins, and from no gateway.
 pub fn headline(about: &Entry, source: &str, own: &str) -> String {
     let record = &about.record;
     let (channel, unit, station) = (record.channel, record.number, called(about.src.as_ref()));

@@ -125,7 +125,7 @@ pub(super) struct Excess {
     pub(super) test: RcapTest,
     /// The largest S_max that is within it; 0 where that is unknown.
     pub(super) nearest_octets: u32,
-    /// What the user would have, and what is allowed; 0 where the refusal has no use for them.
+    /// The amount that the user would have, and the one that is allowed; 0 where the refusal needs neither.
     pub(super) count: (u64, u64),
 }
 

@@ -53,9 +53,9 @@ fn is_left_out(view: &View<'_>, station: u16) -> bool {
     view.stations.iter().filter_map(|(_, other)| other.rether()).any(|link| link.is_dead(station))
 }
 
-/// Whether the first rotation after a switch is under way. It carries no data, and its token waits behind
-/// what the ports of the switch still hold, as much as their whole queue (`Settings::port_queue`): no bound
-/// of §4.2 holds before it is over.
+/// True during the first rotation after a switch. It carries no data, and its token waits behind all that the
+/// ports of the switch still hold, as much as their whole queue (`Settings::port_queue`): no bound of §4.2
+/// holds before it is over.
 fn is_first_rotation(view: &View<'_>, list: &Token) -> bool {
     let lists = || view.stations.iter().filter_map(|(_, station)| station.rether()?.list());
     list.phase == Phase::First && lists().all(|list| list.phase == Phase::First)

@@ -10,7 +10,7 @@ fn word(of: RcapChannel, destination: NodeId, passed: &[NodeId], via: &[NodeId])
     octets(of, RcapBody::Approach(RcapApproach { destination, lease_ns, passed, via, around }))
 }
 
-/// What the machine does upon a word: the hop that is prepared, and the word that goes on.
+/// The answer of the machine to a word: the hop that is prepared, and the word that goes on.
 fn heard(rcap: &mut Rcap, from: NodeId, word: &[u8]) -> Vec<RcapOutput> {
     rcap.on_message(at(10), from, word).unwrap();
     let outputs = drain(rcap);

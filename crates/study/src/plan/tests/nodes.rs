@@ -1,5 +1,5 @@
 //! A plan and the nodes of a network decide alike: random networks and requests, through `rota plan` and
-//! through the nodes of the simulator in virtual time. What differs on purpose stands in docs/plan.md.
+//! through the nodes of the simulator in virtual time. docs/plan.md has the differences that are intended.
 
 use super::*;
 use rota_admission::path::Goal;
