@@ -10,7 +10,7 @@ to verify/namespaces.csv, its late and lost units to verify/namespaces-late.csv.
 
 needs a release build of rota and of the C library (it makes them), cc, and the right to make namespaces."""
 
-import argparse, csv, json, os, random, subprocess, sys, tempfile, time
+import argparse, csv, json, os, random, signal, subprocess, sys, tempfile, time
 from multiprocessing import Event, Process, Queue
 from pathlib import Path
 
@@ -18,12 +18,17 @@ ROOT = Path(__file__).resolve().parent.parent
 DISCIPLINES = [("delay-edd", r) for r in ("none", "rate-jitter")] + [("jitter-edd", r) for r in ("rate-jitter", "delay-jitter")]
 DISCIPLINES += [("rcsp", r) for r in ("rate-jitter", "delay-jitter")]
 NODES_MAX, CHANNELS, MS = 8, 6, 1_000_000
+RATES = [10, 100] + 18 * [1_000]  # Mbit/s: most packets cross fast labs
+OCTETS_MAX = 65_536
+LOAD = (0.01, 0.08)  # of a channel, as a part of the slowest segment
 CYCLE = 33_333_333  # a stall of another station of a ring counts within a cycle
 UNFIT = 0.05  # a machine that excuses more than this part of the units judges nothing
 
 
 def witness(cpu, over, into):
     """Sleeps half a millisecond at a time on one processor, above the nodes, and notes when it wakes late."""
+    for ending in (signal.SIGINT, signal.SIGTERM):  # the parent says when it is over
+        signal.signal(ending, signal.SIG_IGN)
     os.sched_setaffinity(0, {cpu})
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(60))
@@ -66,7 +71,10 @@ def topology(draw, discipline):
     """The segments and the ports of all stations, as the random worlds of the simulator have them."""
     count = draw.randint(2, 3)
     links = [draw.random() < 0.5 for _ in range(count)]
-    links[draw.randrange(count)] |= True
+    if draw.random() < 0.8:
+        links[draw.randrange(count)] = True
+    rate = draw.choice(RATES)
+    rates = [max(rate // draw.choice(19 * [1] + [10]), 10) for _ in range(count)]
     ports = [[on - 1, on] for on in range(1, count)] + [[0], [count - 1]]
     while len(ports) < NODES_MAX and draw.random() < 0.67:
         on = draw.randrange(count)
@@ -74,13 +82,13 @@ def topology(draw, discipline):
             ports.append([on])
     lines = []
     for on, is_link in enumerate(links):
-        lines += ["[[segment]]", f'name = "s{on}"', f'rate = "{draw.choice([10, 100])}mbit"']
+        lines += ["[[segment]]", f'name = "s{on}"', f'rate = "{rates[on]}mbit"']
         if is_link:
             lines += ['medium = "link"', f'discipline = "{discipline[0]}"', f'regulator = "{discipline[1]}"']
     for station, segments in enumerate(ports):
         lines += ["[[station]]", f'name = "n{station}"']
         lines += [f'eth{port} = "s{on}"' for port, on in enumerate(segments)]
-    return "\n".join(lines), links, ports
+    return "\n".join(lines), links, ports, min(rates)
 
 
 class Lab:
@@ -120,7 +128,7 @@ class Lab:
 def world(args, at, folder):
     """Runs one lab; its channels with their units, and the stalls."""
     draw, discipline = random.Random(f"{args.seed} {at}"), DISCIPLINES[at % len(DISCIPLINES)]
-    text, links, ports = topology(draw, discipline)
+    text, links, ports, slowest = topology(draw, discipline)
     lab = Lab(args.rota, f"count{os.getpid()}-{at}", text, folder)
     try:
         pairs = [(a, b) for a in range(len(ports)) for b in range(len(ports)) if not set(ports[a]) & set(ports[b])]
@@ -138,12 +146,17 @@ def world(args, at, folder):
                 if len(hosts) > 1:
                     a, b = draw.sample(hosts, 2)
                     running.append(lab.start(b, args.rota, "load", "sink", "--seconds", args.seconds))
-                    running.append(lab.start(a, args.rota, "load", "udp", "--to", f"n{b}", "--seconds", args.seconds))
+                    running.append(lab.start(a, args.rota, "load", "udp", "--to", f"n{b}", "--seconds", args.seconds, *(
+                        ["--rate", "20mbit"] if slowest > 100 else [])))
             sources = []
             for service, a, b, manner in channels:
-                octets, period = draw.randint(200, 6_000), draw.randint(4_000, 25_000) * 1_000
+                period = draw.randint(1_000, 40_000)  # us
+                # Each station of a RETHER segment reads all of its frames: one machine has to do it for all.
+                load = draw.uniform(*LOAD) * min(3 / len(ports), 1)
+                octets = int(load * slowest * period / 8)
+                octets = min(max(octets, 200), OCTETS_MAX)
                 delay = draw.choice([0, draw.randint(60, 250) * MS])
-                sources.append(lab.start(a, args.source, f"n{b}", service, octets, period, delay, manner,
+                sources.append(lab.start(a, args.source, f"n{b}", service, octets, period * 1_000, delay, manner,
                                          args.seconds, draw.getrandbits(31), out=f"{service}.sent"))
             for one in sources:
                 one.wait(args.seconds + 60)
@@ -167,7 +180,7 @@ def world(args, at, folder):
 
 def judge(channel, stalls):
     """The units that were late, or did not come whole: number, time, bound and the stalls that met it."""
-    bound, wrong, longest, before = channel["bound_ns"], [], 0, None
+    bound, wrong, longest, before, behind = channel["bound_ns"], [], 0, None, None
     for unit in channel["units"]:
         took = unit["arrived_ns"] - unit["schedule_ns"]
         begin = unit["schedule_ns"] - CYCLE
@@ -177,9 +190,11 @@ def judge(channel, stalls):
         if not unit["complete"]:
             wrong.append((unit["unit"], "incomplete", took, stood_still(stalls, begin, unit["arrived_ns"])))
         elif took > bound:
-            wrong.append((unit["unit"], "late", took, stood_still(stalls, begin, unit["arrived_ns"])))
+            # A source without pauses carries what a stall has left over to the units behind it.
+            behind = min(behind or begin, begin)
+            wrong.append((unit["unit"], "late", took, stood_still(stalls, behind, unit["arrived_ns"])))
         else:
-            longest = max(longest, took)
+            longest, behind = max(longest, took), None
         before = unit
     # Those behind the last one that came, by the receiver's count.
     missing = channel["lost"] - sum(1 for _, what, _, _ in wrong if what == "lost")
@@ -239,6 +254,7 @@ def main():
     say = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     say.add_argument("--packets", type=int, required=True)
     say.add_argument("--seed", type=int, default=1)
+    say.add_argument("--first", type=int, default=0, help="number of the first lab")
     say.add_argument("--seconds", type=int, default=60, help="of each lab")
     say.add_argument("--rota", default=str(target / "release/rota"), help="the program; librota_c.a stands beside it")
     say.add_argument("--built", action="store_true", help="build nothing with cargo")
@@ -246,7 +262,9 @@ def main():
     args = say.parse_args()
     build(args)
     label = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    table, at, failed, begun = Table(), 0, 0, time.monotonic()
+    for ending in (signal.SIGINT, signal.SIGTERM):  # also where a shell has it ignored
+        signal.signal(ending, signal.default_int_handler)
+    table, at, failed, begun = Table(), args.first, 0, time.monotonic()
     try:
         while table.sum("packets") < args.packets and failed < 10:
             with tempfile.TemporaryDirectory(prefix="rota-count-") as folder:
@@ -256,12 +274,12 @@ def main():
                     failed += 1
                     print(f"lab {at}: {error} {getattr(error, 'stderr', '') or ''}", file=sys.stderr)
             at += 1
-            print(f"{at} labs, {time.monotonic() - begun:.0f} s: {table.sum('packets')} packets of {args.packets}, "
+            print(f"lab {at - 1}, {time.monotonic() - begun:.0f} s: {table.sum('packets')} packets of {args.packets}, "
                   f"{table.sum('late')} late, {table.sum('lost')} lost, {table.sum('unexplained')} unexplained", flush=True)
     except KeyboardInterrupt:
         pass
     keys = ("channels", "units", "packets", "late", "lost", "unexplained", "longest_ppm")
-    rows = [[label, args.seed, at, *which, *(row[key] for key in keys)] for which, row in sorted(table.rows.items())]
+    rows = [[label, args.seed, f"{args.first}-{at - 1}", *which, *(row[key] for key in keys)] for which, row in sorted(table.rows.items())]
     append(args.table, ["program", "seed", "labs", "scheduler", "regulator", *keys], rows)
     if table.wrong:
         head = ["program", "seed", "lab", "channel", "unit", "what", "took_ns", "bound_ns", "stalled_ns", "cause"]
