@@ -112,8 +112,10 @@ pub fn under_load(course: &Course) -> Panel {
 /// Figure 15: both channels, and what the programs offered.
 pub fn protected(course: &Course) -> Panel {
     let mut series = Vec::new();
-    for of in &course.channels {
-        series.push(came(course, of));
+    for (nth, of) in course.channels.iter().enumerate() {
+        // Both have the same rate: points leave the line below them to be seen.
+        let look = if nth == 0 { Look::Line } else { Look::Dots };
+        series.push(Series { look, ..came(course, of) });
         if let Some((name, offered)) = &of.offered {
             series.push(Series::new(name, of.colour, Look::Dashed, throughput(course, offered)));
         }
