@@ -94,7 +94,7 @@ pub(crate) fn announcements_most(params: &SegmentParams) -> u64 {
 }
 
 /// O: the announcements of the sender in one window.
-fn announcements(params: &SegmentParams) -> Span {
+pub(crate) fn announcements(params: &SegmentParams) -> Span {
     params.link.frame_span_up(SegmentParams::ANNOUNCE_OCTETS) * announcements_most(params)
 }
 

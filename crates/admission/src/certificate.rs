@@ -24,7 +24,7 @@ use rota_units::{Octets, Span};
 pub use share::StandingShare;
 
 /// The version of the format.
-pub const CERTIFICATE_VERSION: u64 = 4;
+pub const CERTIFICATE_VERSION: u64 = 5;
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $what:literal,)* }) => {
@@ -131,7 +131,7 @@ numbers!(
     }
 );
 numbers!(
-    /// A share of a RETHER segment, as it is from some moment on.
+    /// A slot of a share of a RETHER segment, as it is from some moment on.
     RetherTerms {
         from: "This moment.",
         per_visit: "b.",
@@ -140,18 +140,34 @@ numbers!(
         stations: "N.",
         broadcasts: "The master's broadcasts in a cycle.",
         t_nrt: "T_NRT.",
+        octets: "Of a packet, in this slot; slots of one moment carry it together.",
         offset: "Off.",
         units: "u, packets in each cycle.",
         cycles: "k, cycles of one unit; of packets 1.",
         periodic: "1 if the channel asked for the strict ring.",
         joined: "1 if the slot continues the visit before it.",
-        receives: "1 if a station of the list sends to this one.",
+        receives: "1 if its visit may begin behind a frame to its station.",
         packet_time: "V.",
         tht: "THT.",
         wait: "The longest wait for a place in a slot, and its place.",
         transit: "T.",
         bound: "The bound of the segment.",
         spare: "What the slot leaves of the cycle.",
+    }
+);
+numbers!(
+    /// The slots of a channel of one link, which go before all packets of its port.
+    SlotsTerms {
+        window: "W.",
+        per_visit: "b.",
+        above: "Slots of the sender's other channels, and O, in W.",
+        card_ahead: "Wire time that a card may have ahead, beside one full frame.",
+        units: "u, packets in each cycle.",
+        cycles: "k, cycles of one packet.",
+        packet_time: "The part of a packet in one slot.",
+        slot: "u·S.",
+        ordinary: "B.",
+        spare: "What all of this leaves of W.",
     }
 );
 numbers!(
@@ -170,8 +186,10 @@ numbers!(
 pub enum NetworkTerms<'c> {
     /// A port with its flows.
     Port(PortTerms, &'c [FlowTerms]),
-    /// A share of a RETHER segment, at each moment at which the list of the token changes.
+    /// A share of a RETHER segment, each of its slots at each moment at which the list of the token changes.
     Rether(&'c [RetherTerms]),
+    /// The slots of a channel of one link.
+    Slots(SlotsTerms),
 }
 
 /// One hop.
@@ -359,19 +377,21 @@ fn of_set(flows: &[Flow], load: &PortLoad) -> Result<(Span, Span), Denied> {
 /// The part of a RETHER segment as it is from a moment on.
 pub fn rether_terms(segment: &RetherSegment<'_>, ask: &Ask, share: &RetherShare, from: Span) -> RetherTerms {
     let packet_time = rether::tht_rt_joined(&segment.params, ask.octets + Octets::new(RTIP_OCTETS));
+    let joined = continues(segment.slots, segment.station, segment.partition);
     RetherTerms {
         from: from.as_nanos(),
+        octets: ask.octets.get(),
         periodic: segment.periodic.into(),
-        joined: continues(segment.slots, segment.station, segment.partition).into(),
-        receives: segment.receives.into(),
+        joined: joined.into(),
+        receives: (segment.receives && !joined).into(),
         spare: share.admitted.spare.as_nanos(),
         ..RetherTerms::of(&segment.params, share, packet_time)
     }
 }
 
 impl RetherTerms {
-    /// Of a share whose packets take so long each. Its flags and the time to spare are 0: the kinds of shares
-    /// know them in different ways.
+    /// Of a share whose packets take so long each. Its flags, octets and time to spare are 0: the kinds of
+    /// shares know them in different ways.
     fn of(params: &rether::SegmentParams, share: &RetherShare, packet_time: Span) -> Self {
         Self {
             from: 0,
@@ -381,6 +401,7 @@ impl RetherTerms {
             stations: params.stations.into(),
             broadcasts: params.master_broadcasts.as_nanos(),
             t_nrt: share.admitted.t_nrt.as_nanos(),
+            octets: 0,
             offset: share.admitted.offset.as_nanos(),
             units: share.pace.units(),
             cycles: share.pace.cycles(),
@@ -519,6 +540,7 @@ impl Certificate<'_> {
                     flows.iter().flat_map(FlowTerms::values).for_each(&mut add);
                 }
                 NetworkTerms::Rether(all) => all.iter().flat_map(RetherTerms::values).for_each(&mut add),
+                NetworkTerms::Slots(slots) => slots.values().for_each(&mut add),
             }
         }
         self.promises.iter().flat_map(PromiseTerms::values).for_each(add);

@@ -21,6 +21,26 @@ pub struct SessionSlot {
     pub share: Octets,
 }
 
+/// One of a session's slots, as the list has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandingSlot {
+    /// Where it starts in the cycle.
+    pub offset: Span,
+    /// Its holding time.
+    pub tht: Span,
+    /// Octets of each unit that it carries in a cycle.
+    pub share: Octets,
+}
+
+/// The slots of a session that stands in the list with these.
+pub fn standing_slots(slots: &[Slot], parts: &[SessionSlot]) -> impl Iterator<Item = StandingSlot> {
+    parts.iter().map(|part| StandingSlot {
+        offset: offset_of(slots, part.index),
+        tht: slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht),
+        share: part.share,
+    })
+}
+
 /// What growing does to the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {

@@ -60,7 +60,7 @@ pub use cable::{
     link_capacity, link_cycle_min, link_window, refused_by_port, standing_on_link,
 };
 pub use clocks::Clocks;
-pub use grow::{Growth, SessionSlot, grow, shrunk, standing};
+pub use grow::{Growth, SessionSlot, StandingSlot, grow, shrunk, standing, standing_slots};
 pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};
 pub use link::{Framing, LinkModel};
 pub use nrt_latency::{NrtNeed, NrtPolicy, NrtRing, nrt_need, t_nrt};

@@ -13,11 +13,13 @@
 mod path;
 mod port;
 mod rether;
+mod slots;
 mod terms;
 
 pub use path::check;
 pub use terms::{
-    Certificate, Channel, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Port, Promise, Rether, VERSION,
+    Certificate, Channel, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Port, Promise, Rether, Slots,
+    VERSION,
 };
 
 /// Why a certificate proves nothing.

@@ -1,7 +1,7 @@
 //! The whole certificate: packets of the messages, each hop, and the promise to each receiver that follows.
 
 use crate::terms::{Certificate, Channel, Hop, HopTerms, Network, Packets, Promise, VERSION};
-use crate::{Fault, holds, port, rether, same};
+use crate::{Fault, holds, port, rether, same, slots};
 
 /// No number is larger, two years in nanoseconds: so no sum of products leaves 128 bits.
 const MAX: u64 = 1 << 56;
@@ -139,9 +139,10 @@ fn one_hop(hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
         Network::Port(port, flows) => port::check(port, flows, hop, of),
         Network::Rether(shares) => {
             let begins = shares.first().is_some_and(|share| share.from <= of.channel.begins);
-            let rise = shares.is_sorted_by(|one, next| one.from < next.from);
-            holds(begins && rise, Fault::Range("from"))?;
-            shares.iter().try_for_each(|share| rether::check(share, hop, of))
+            holds(begins && shares.is_sorted_by_key(|share| share.from), Fault::Range("from"))?;
+            let mut moments = shares.chunk_by(|one, next| one.from == next.from);
+            moments.try_for_each(|slots| rether::check(slots, hop, of))
         }
+        Network::Slots(own) => slots::check(own, hop, of),
     }
 }

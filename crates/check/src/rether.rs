@@ -6,55 +6,83 @@ use crate::{Fault, holds, same};
 /// Packets that the search for the longest wait may look at.
 const PACKETS_MAX: u128 = 1 << 18;
 
-pub(crate) fn check(share: &Rether, hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
-    let (frame, packets) = (&hop.frame, &of.packets);
-    let flags = [share.periodic, share.joined, share.receives];
-    let is_short = share.cycles >> 18 == 0 && packets.octets >> 18 <= frame.mtu - frame.headers;
-    let is_pace = share.units > 0 && share.cycles > 0 && (share.units == 1 || share.cycles == 1);
-    if flags.iter().any(|flag| *flag > 1) || !is_pace || !is_short || share.trt == 0 {
-        return Err(Fault::Range("share"));
-    }
-    let (n, full) = (u128::from, frame.span(frame.mtu.into()));
-    let packet_time = part_time(frame, packets.octets, share.cycles);
-    same("packet_time", share.packet_time, packet_time)?;
-    let visit = n(share.per_visit) + n(share.hop);
-    let lead = if share.receives == 1 { full } else { 0 };
-    let alone = if share.joined == 1 { 0 } else { visit + lead };
-    same("tht", share.tht, packet_time * n(share.units) + alone)?;
-    let overhead = n(share.broadcasts) + frame.span(0) * n(share.stations);
-    same("transit", share.transit, 2 * full + overhead)?;
-    same("wait", share.wait, wait(share, packets)?)?;
-    let offset = if share.periodic == 1 { 0 } else { n(share.offset) };
-    let rest = packet_time + visit + n(share.transit) + n(frame.host_slack);
-    same("bound", share.bound, n(share.wait) + offset + rest)?;
-    holds(hop.terms.delay >= share.bound, Fault::Fails("rether bound"))?;
-    // Repair A3: the reserve carries one full frame with its visit, and the way home.
-    let floor = overhead + full.max(n(frame.prepare)) + n(frame.per_frame) + visit + n(share.hop);
-    holds(n(share.t_nrt) >= floor, Fault::Fails("ordinary floor"))?;
-    let spare = n(share.trt).checked_sub(n(share.offset) + n(share.tht) + n(share.t_nrt));
-    same("spare", share.spare, spare.ok_or(Fault::Fails("eq. 3"))?)
+/// The slots of one moment, which carry each packet together: whole frames, or one slot the whole part.
+pub(crate) fn check(slots: &[Rether], hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
+    let (n, frame, packets) = (u128::from, &hop.frame, &of.packets);
+    slots.iter().try_for_each(|slot| one(slot, frame, packets))?;
+    let pace = |slot: &Rether| [slot.units, slot.cycles, slot.trt, slot.periodic];
+    holds(slots.iter().all(|slot| pace(slot) == pace(&slots[0])), Fault::Range("pace"))?;
+    let (frames, part) = part(frame, packets.octets, slots[0].cycles);
+    let whole: u64 = slots.iter().map(|slot| slot.octets / (frame.mtu - frame.headers)).sum();
+    let carries = whole >= frames || slots.len() == 1 && slots[0].octets >= part;
+    holds(carries, Fault::Fails("slots carry a packet"))?;
+    let most = |of: &dyn Fn(&Rether) -> u128| slots.iter().map(of).fold(0, u128::max);
+    // Of one slot packets leave in their order; of several any may be the last.
+    let sending = |slot: &Rether| n(slot.packet_time) * if slots.len() > 1 { n(slot.units) } else { 1 };
+    let offset = |slot: &Rether| n(slot.offset) * n(1 - slot.periodic);
+    let longest = most(&|slot| n(slot.wait)) + most(&offset) + most(&sending) + n(frame.host_slack);
+    slots.iter().try_for_each(|slot| {
+        let visit = n(slot.per_visit) + n(slot.hop);
+        same("bound", slot.bound, longest + visit + n(slot.transit))?;
+        holds(hop.terms.delay >= slot.bound, Fault::Fails("rether bound"))
+    })
 }
 
-/// The time of a packet's part in one cycle: as many whole frames in each cycle, or the rest.
-fn part_time(frame: &Frame, octets: u64, cycles: u64) -> u128 {
+/// One slot: its time, and what it leaves of the cycle.
+fn one(slot: &Rether, frame: &Frame, packets: &Packets) -> Result<(), Fault> {
+    let (n, full) = (u128::from, frame.span(frame.mtu.into()));
+    let flags = [slot.periodic, slot.joined, slot.receives];
+    let is_pace = is_pace((slot.units, slot.cycles), slot.octets.max(packets.octets), frame);
+    let can_be = is_pace && flags.iter().all(|flag| *flag <= 1) && slot.trt > 0 && slot.octets > 0;
+    holds(can_be, Fault::Range("share"))?;
+    let packet_time = time(frame, slot.octets);
+    same("packet_time", slot.packet_time, packet_time)?;
+    let visit = n(slot.per_visit) + n(slot.hop);
+    let ahead = visit * n(1 - slot.joined) + full * n(slot.receives);
+    same("tht", slot.tht, packet_time * n(slot.units) + ahead)?;
+    let overhead = n(slot.broadcasts) + frame.span(0) * n(slot.stations);
+    same("transit", slot.transit, 2 * full + overhead)?;
+    same("wait", slot.wait, wait(slot, packets)?)?;
+    // Repair A3: the reserve carries one full frame with its visit, and the way home.
+    let floor = overhead + full.max(n(frame.prepare)) + n(frame.per_frame) + visit + n(slot.hop);
+    holds(n(slot.t_nrt) >= floor, Fault::Fails("ordinary floor"))?;
+    let spare = n(slot.trt).checked_sub(n(slot.offset) + n(slot.tht) + n(slot.t_nrt));
+    same("spare", slot.spare, spare.ok_or(Fault::Fails("eq. 3"))?)
+}
+
+/// True for several packets in a cycle, or several cycles of a packet, of so few frames that no product of
+/// their times leaves 128 bits.
+pub(crate) fn is_pace((units, cycles): (u64, u64), octets: u64, frame: &Frame) -> bool {
+    let is_short = cycles >> 18 == 0 && octets >> 18 <= frame.mtu - frame.headers;
+    is_short && units > 0 && cycles > 0 && (units == 1 || cycles == 1)
+}
+
+/// Frames and octets of a packet's part in one cycle: as many whole frames in each cycle, or the rest.
+pub(crate) fn part(frame: &Frame, octets: u64, cycles: u64) -> (u64, u64) {
     let room = frame.mtu - frame.headers;
     let frames = octets.div_ceil(room).div_ceil(cycles);
-    let part = octets.min(frames.saturating_mul(room));
-    u128::from(frames - 1) * frame.cost(room) + frame.cost(part - (frames - 1) * room)
+    (frames, octets.min(frames.saturating_mul(room)))
+}
+
+/// The time of so many octets, some, in full frames and a last one.
+pub(crate) fn time(frame: &Frame, octets: u64) -> u128 {
+    let room = frame.mtu - frame.headers;
+    let full = octets.div_ceil(room) - 1;
+    u128::from(full) * frame.cost(room) + frame.cost(octets - full * room)
 }
 
 /// The longest time from a packet's release to the begin of its place in a slot: slot by slot, for as long as
 /// the queue that a missed slot began lasts, or until both repeat. Where no packet behind those of one slot
 /// comes within a cycle, the queue ends with that slot.
-fn wait(share: &Rether, packets: &Packets) -> Result<u128, Fault> {
+fn wait(slot: &Rether, packets: &Packets) -> Result<u128, Fault> {
     let n = u128::from;
-    let (units, burst, trt) = (n(share.units), n(packets.burst), n(share.trt) * n(share.cycles));
+    let (units, burst, trt) = (n(slot.units), n(packets.burst), n(slot.trt) * n(slot.cycles));
     let released = |k: u128| k / burst * n(packets.counted_interval) + k % burst * n(packets.counted_x_min);
     let looked_at = if released(units) >= trt { units } else { burst * units };
     holds(looked_at <= PACKETS_MAX, Fault::Range("burst"))?;
     let carries = burst * trt <= units * n(packets.counted_interval);
     holds(carries, Fault::Fails("share carries the average"))?;
     let waits =
-        |k: u128| ((k / units + 1) * trt + k % units * n(share.packet_time)).saturating_sub(released(k));
+        |k: u128| ((k / units + 1) * trt + k % units * n(slot.packet_time)).saturating_sub(released(k));
     Ok((0..looked_at).map(waits).fold(trt, u128::max))
 }

@@ -1,7 +1,7 @@
 //! The parts of a certificate, with the name and the kind of each number.
 
 /// The version of the format.
-pub const VERSION: u64 = 4;
+pub const VERSION: u64 = 5;
 
 /// Where a number comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,17 +81,28 @@ terms! {
         horizon: Derived "End of the busy period.",
         slack: Derived "The least left at a deadline in it, or at a level's bound.",
     }
-    Rether "A share of a RETHER segment, as it is from some moment on." {
-        from: Free "This moment.", per_visit: Free "What the host adds to each visit.",
-        hop: Free "One hop of the token.",
+    Rether "A slot of a share of a RETHER segment, as it is from some moment on." {
+        from: Free "This moment; slots of one moment carry a packet together.",
+        per_visit: Free "What the host adds to each visit.", hop: Free "One hop of the token.",
         trt: Free "The cycle.", stations: Free "Live stations.",
         broadcasts: Free "Of the master, in a cycle.", t_nrt: Free "The reserve for ordinary traffic.",
-        offset: Free "All slots before it.", units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
+        octets: Free "Of a packet, in this slot.", offset: Free "All slots before it.",
+        units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
         periodic: Free "1 if it asked for the strict ring.", joined: Free "1 if the slot continues a visit.",
-        receives: Free "1 if a station of the list sends to this one.", packet_time: Derived "One packet.",
+        receives: Free "1 if its visit may begin behind a frame.", packet_time: Derived "Of one packet.",
         tht: Derived "The slot.", wait: Derived "For a place in it, and the place.",
         transit: Derived "To the end of reception.", bound: Derived "Of the segment.",
         spare: Derived "What the slot leaves of the cycle.",
+    }
+    Slots "Slots of a link, which go before its packets: a packet's parts open a window apart." {
+        window: Free "No more of them than the packets of a cycle open in so long.",
+        per_visit: Free "What the host adds to each.",
+        above: Free "Slots of other channels and announcements in a window.",
+        card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
+        units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
+        packet_time: Derived "A packet's part in a cycle.", slot: Derived "Its slots of a window.",
+        ordinary: Derived "The largest blocking of other traffic.",
+        spare: Derived "What all of this leaves of the window.",
     }
     Promise "What a receiver is promised." {
         hop: Free "The place of its last hop, from 1.",
@@ -105,8 +116,10 @@ terms! {
 pub enum Network<'c> {
     /// A port with its scheduler.
     Port(Port, &'c [Flow]),
-    /// A share of a RETHER segment, at each moment at which its place or that of another one changes.
+    /// The slots of a share of a RETHER segment, at each moment at which some slot of the list changes.
     Rether(&'c [Rether]),
+    /// Slots of a link.
+    Slots(Slots),
 }
 
 /// One node and the network behind it.
@@ -155,6 +168,7 @@ impl Certificate<'_> {
                     port.values().chain(flows.iter().flat_map(Flow::values)).for_each(&mut add);
                 }
                 Network::Rether(all) => all.iter().flat_map(Rether::values).for_each(&mut add),
+                Network::Slots(slots) => slots.values().for_each(&mut add),
             }
         }
         self.promises.iter().flat_map(Promise::values).for_each(add);

@@ -2,11 +2,16 @@
 
 mod made;
 
-use made::{Case, Drawing, Drawn, Owned, Part, any_case, any_units, made, made_of_units, ns};
+use made::{
+    Case, Drawing, Drawn, Owned, Part, any_case, any_units, made, made_of_parts, made_of_slots,
+    made_of_units, ns,
+};
 use proptest::prelude::*;
 use rota_admission::rtip::{Messages, Regulator};
 use rota_admission::subnet::RTIP_OCTETS;
-use rota_check::{Channel, Fault, Flow, Frame, HopTerms, Kind, Packets, Port, Promise, Rether, VERSION};
+use rota_check::{
+    Channel, Fault, Flow, Frame, HopTerms, Kind, Packets, Port, Promise, Rether, Slots, VERSION,
+};
 use rota_units::{Octets, Span};
 
 /// Lines of code, neither blank nor a comment alone.
@@ -53,10 +58,14 @@ proptest! {
         prop_assert_eq!(owned.check(), Ok(()));
     }
 
-    /// The same of the shares that segments grant to channels of their own.
+    /// The same of the shares that RETHER segments and links grant to channels of their own, also behind a
+    /// change.
     #[test]
-    fn a_channel_of_one_segment_has_a_certificate_of_what_it_was_promised(case in any_units()) {
-        let Some(mut owned) = made_of_units(&case) else { return Ok(()) };
+    fn a_channel_of_one_segment_has_a_certificate_of_what_it_was_promised(
+        case in any_units(), kind in 0usize..3
+    ) {
+        let made = [made_of_units, made_of_slots, made_of_parts][kind];
+        let Some(mut owned) = made(&case) else { return Ok(()) };
         prop_assert_eq!(owned.check(), Ok(()));
         for at in 0..owned.numbers().len() {
             let (name, kind, place) = owned.numbers().swap_remove(at);
@@ -149,7 +158,7 @@ fn one_path_of_each_kind_has_its_certificate() {
     owned.version = 1;
     owned.reseal();
     assert_eq!(owned.check(), Err(Fault::Version));
-    assert!(Fault::Version.to_string().contains("version 4"));
+    assert!(Fault::Version.to_string().contains("version 5"));
     assert_eq!(Fault::Differs("slack", 4, 3).to_string(), "slack is 4, but the other numbers give 3");
 }
 
@@ -249,7 +258,12 @@ fn a_booked_channel_has_a_certificate_of_every_set_in_its_life() {
             assert_eq!(shares.len(), 2);
             shares[1].from = shares[0].from;
         });
-        assert_eq!(twice, Err(Fault::Range("from")));
+        assert_eq!(twice, Err(Fault::Fails("slots carry a packet")), "no whole frame in either slot");
+        let back = owned.changed(|of| {
+            let Part::Rether(shares) = &mut of.hops[1].2 else { unreachable!("it is a ring") };
+            (shares[0].from, shares[1].from) = (1, 0);
+        });
+        assert_eq!(back, Err(Fault::Range("from")));
     }
 }
 
@@ -279,6 +293,133 @@ fn units_of_each_pace_have_their_certificate() {
         assert_eq!((share.units, share.cycles), (units, cycles));
         assert_eq!(owned.packets.count, 1, "a unit is one message, in as many frames as it needs");
     }
+}
+
+/// Each pace again, of units of many frames in several slots.
+#[test]
+fn a_share_that_a_change_has_split_has_its_certificate() {
+    let others = vec![(9_000, 2, 900), (5_000, 1, 1_300)];
+    for flags in [[false; 3], [true, false, false]] {
+        let drawn =
+            Drawn { regulator: Regulator::None, flags, ..Drawn::of(Drawing::Ring, 10, others.clone()) };
+        for (period, octets, slots) in
+            [(33_333_333, 6_250, 2), (11_111_112, 4_000, 2), (100_000_000, 9_999, 2), (40_000_000, 900, 1)]
+        {
+            let owned = made_of_parts(&(period, octets, 2, drawn.clone())).expect("the segment has room");
+            assert_eq!(owned.check(), Ok(()));
+            let Part::Rether(all) = &owned.hops[0].2 else { unreachable!("it is a ring") };
+            assert_eq!(all.len(), slots, "{period}");
+            let with = |change: &dyn Fn(&mut Vec<Rether>)| {
+                owned.changed(|of| {
+                    let Part::Rether(all) = &mut of.hops[0].2 else { unreachable!("it is a ring") };
+                    change(all);
+                })
+            };
+            if slots == 1 {
+                continue;
+            }
+            assert!(with(&|all| _ = all.pop()).is_err(), "a part is missing");
+            // One frame less in a slot, and all that follows from it.
+            let room = owned.hops[0].1.mtu - owned.hops[0].1.headers;
+            let cut = with(&|all| {
+                let slot = &mut all[1];
+                let (frame, had) = (&owned.hops[0].1, slot.packet_time);
+                slot.octets -= room;
+                let wire = (frame.mtu + frame.overhead) * 8_000_000_000 / frame.rate;
+                slot.packet_time = had - wire.max(frame.prepare) - frame.per_frame;
+                slot.tht -= (had - slot.packet_time) * slot.units;
+                slot.spare += (had - slot.packet_time) * slot.units;
+            });
+            let why = [Err(Fault::Fails("slots carry a packet")), Err(Fault::Range("share"))];
+            assert!(why.contains(&cut), "{cut:?}");
+            assert_eq!(with(&|all| all[0].periodic = 1 - all[0].periodic), Err(Fault::Range("pace")));
+        }
+    }
+}
+
+/// A link with slots of two other channels, and an own one of this period.
+fn in_slots(period: u64, octets: u64) -> Owned {
+    let others = vec![(9_000, 2, 900), (5_000, 1, 1_300)];
+    let drawn = Drawn { regulator: Regulator::None, ..Drawn::of(Drawing::Ring, 10, others) };
+    made_of_slots(&(period, octets, 2, drawn)).expect("the link has room")
+}
+
+impl Owned {
+    fn slots(&mut self) -> &mut Slots {
+        let Part::Slots(slots) = &mut self.hops[0].2 else { panic!("it has slots") };
+        slots
+    }
+
+    /// With another window, and all that follows from it.
+    fn with_window(&self, window: u64) -> Result<(), Fault> {
+        self.changed(|of| {
+            let slots = of.slots();
+            slots.spare = slots.spare + window - slots.window;
+            slots.window = window;
+            let delay = slots.cycles * window + of.hops[0].1.host_slack;
+            let (terms, promise) = (&mut of.hops[0].0, &mut of.promises[0]);
+            for number in [&mut of.channel.delay_max, &mut promise.delay, &mut promise.jitter] {
+                *number = *number + delay - terms.delay;
+            }
+            terms.delay = delay;
+            let (rest, packets) = (delay % of.packets.counted_interval, &of.packets);
+            let whole = delay / packets.counted_interval * packets.burst;
+            terms.buffers = whole + (rest / packets.counted_x_min + 1).min(packets.burst);
+        })
+    }
+}
+
+/// By hand at 10 Mbit/s, and each number of it alone: a new seal saves none.
+#[test]
+fn slots_of_each_pace_have_their_certificate() {
+    let window = 33_333_333 - 33_333_333 / 16;
+    for (period, octets, units, cycles, frames, wire) in [
+        (33_333_333, 6_250, 1, 1, 5, 6_760),
+        (40_000_000, 900, 1, 1, 1, 1_002),
+        (11_111_112, 2_000, 3, 1, 2, 2_204),
+        (100_000_000, 9_999, 1, 3, 3, 3 * 1_538),
+    ] {
+        let mut owned = in_slots(period, octets);
+        assert_eq!(owned.check(), Ok(()));
+        let slots = *owned.slots();
+        assert_eq!((slots.units, slots.cycles, slots.window), (units, cycles, window));
+        assert_eq!(slots.slot, units * (wire * 800 + frames * 2_000 + 50_000));
+        let (full, announcements) = (1_538 * 800, 4 * (135 + 38) * 800);
+        assert_eq!(slots.above, (9_000 + 5_000) * 50 + announcements);
+        assert_eq!(slots.ordinary, 300_000 + full + full / 32);
+        assert_eq!(slots.spare, window - slots.slot - slots.above - slots.ordinary);
+        assert_eq!(owned.promises[0].delay, cycles * window + full + 1_000_000);
+        for at in 0..Slots::FIELDS.len() {
+            for change in CHANGES {
+                let kept = slots.values().nth(at).expect("a number");
+                let changed = owned.changed(|of| *of.slots().places().nth(at).expect("it") = change(kept));
+                assert!(changed.is_err() || change(kept) == kept, "{:?} {kept}", Slots::FIELDS[at]);
+            }
+        }
+    }
+}
+
+/// The two inequalities of slots, each at its edge.
+#[test]
+fn slots_that_do_not_end_in_their_window_or_carry_their_packets_are_refused() {
+    for (period, octets) in [(40_000_000, 900), (11_111_112, 2_000), (100_000_000, 9_999)] {
+        let mut owned = in_slots(period, octets);
+        let Slots { above, spare, units, cycles, .. } = *owned.slots();
+        let with_above = |more: u64| {
+            owned.changed(|of| {
+                (of.slots().above, of.slots().spare) = (above + more, spare.saturating_sub(more));
+            })
+        };
+        assert_eq!((with_above(spare), with_above(spare + 1)), (Ok(()), Err(Fault::Fails("window"))));
+        let longest = owned.packets.counted_x_min * units / cycles;
+        assert_eq!(owned.with_window(longest), Ok(()));
+        assert_eq!(owned.with_window(longest + 1), Err(Fault::Fails("slots carry the packets")));
+    }
+    let mut owned = in_slots(100_000_000, 9_999);
+    let slots = *owned.slots();
+    // A slot that the host does not charge for, of which there would be two in three windows.
+    let twice = owned.changed(|of| (of.slots().units, of.slots().slot) = (2, 2 * slots.slot));
+    assert_eq!(twice, Err(Fault::Range("slots")));
 }
 
 /// Where the host needs longer for a full frame than the wire does, ordinary traffic has that time.
@@ -319,13 +460,14 @@ fn the_floor_of_ordinary_traffic_has_the_time_to_prepare_a_full_frame() {
 #[test]
 fn the_largest_numbers_are_refused_and_never_a_panic() {
     const MOST: u64 = 1 << 56;
-    for (units, cycles, room) in [(1, MOST, 1), (MOST, 1, 1), (1, 1 << 18, 1), (1, MOST, MOST / 2), (1, 1, 1)]
-    {
+    let shares = [(1, MOST, 1), (MOST, 1, 1), (1, 1 << 18, 1), (1, MOST, MOST / 2), (1, 1, 1)];
+    let parts = || [Part::Rether(vec![Rether::default()]), Part::Slots(Slots::default())];
+    for ((units, cycles, room), part) in shares.into_iter().flat_map(|of| parts().map(|part| (of, part))) {
         let mut owned = Owned {
             version: VERSION,
             channel: Channel::default(),
             packets: Packets::default(),
-            hops: vec![(HopTerms::default(), Frame::default(), Part::Rether(vec![Rether::default()]))],
+            hops: vec![(HopTerms::default(), Frame::default(), part)],
             promises: vec![Promise { hop: 1, ..Promise::default() }],
             seal: 0,
         };
@@ -333,10 +475,14 @@ fn the_largest_numbers_are_refused_and_never_a_panic() {
         owned.version = VERSION;
         let (_, frame, part) = &mut owned.hops[0];
         (frame.rate, frame.headers) = (1, frame.mtu - room);
-        if let Part::Rether(all) = part {
-            let share = &mut all[0];
-            (share.units, share.cycles, share.periodic, share.joined, share.receives) =
-                (units, cycles, 0, 0, 0);
+        match part {
+            Part::Rether(all) => {
+                let share = &mut all[0];
+                (share.units, share.cycles, share.periodic) = (units, cycles, 0);
+                (share.joined, share.receives) = (0, 0);
+            }
+            Part::Slots(slots) => (slots.units, slots.cycles) = (units, cycles),
+            Part::Port(..) => unreachable!("none of them"),
         }
         owned.reseal();
         assert!(owned.check().is_err(), "{units} {cycles} {room}");
@@ -353,16 +499,23 @@ fn numbers_without_sense_are_refused_and_never_a_panic() {
         (seed ^ seed >> 29) >> bits
     };
     for round in 0..20_000 {
-        let part = |draw: &mut dyn FnMut() -> u64| {
-            if round % 2 == 0 {
+        let part = |draw: &mut dyn FnMut() -> u64| match round % 3 {
+            0 => {
                 let mut share = Rether::default();
                 share.places().for_each(|place| *place = draw());
-                return Part::Rether(vec![share]);
+                Part::Rether(vec![share])
             }
-            let (mut port, mut flows) = (Port::default(), vec![Flow::default(); 2]);
-            port.places().for_each(|place| *place = draw());
-            flows.iter_mut().for_each(|flow| flow.places().for_each(|place| *place = draw()));
-            Part::Port(port, flows)
+            1 => {
+                let mut slots = Slots::default();
+                slots.places().for_each(|place| *place = draw());
+                Part::Slots(slots)
+            }
+            _ => {
+                let (mut port, mut flows) = (Port::default(), vec![Flow::default(); 2]);
+                port.places().for_each(|place| *place = draw());
+                flows.iter_mut().for_each(|flow| flow.places().for_each(|place| *place = draw()));
+                Part::Port(port, flows)
+            }
         };
         let mut owned = Owned {
             version: VERSION,

@@ -17,6 +17,8 @@ mod suite;
 mod traced;
 #[path = "across/tunnel.rs"]
 mod tunnel;
+#[path = "across/within.rs"]
+mod within;
 
 use common::topology::TopologyLab;
 use common::{PATIENCE, Program, eventually, pid, signal};

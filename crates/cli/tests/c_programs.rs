@@ -357,6 +357,36 @@ fn programs_write_certificates_that_are_accepted_and_choose_their_gateways() {
     assert!(wrong.code() == 1 && wrong.err.contains("with commas between them"), "{}", wrong.err);
 }
 
+/// TENET-R16: so they do of a channel of one link, which has slots, and of one RETHER segment. Each has the
+/// bound of its contract, and no number of it can be another one.
+#[test]
+fn programs_write_certificates_of_channels_of_one_segment() {
+    let Ok(folder) = plain() else { return skipped("make cannot be run") };
+    let Some(lab) = TopologyLab::up("c-certificate-one", "tree.toml", &[]) else { return };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("certificate-one.json");
+    let programs = [folder.join("examples/certificate"), common::example::example("certificate")];
+    for (from, to, part) in [("gw2", "n4", "slots"), ("n1", "gw1", "rether")] {
+        for program in &programs {
+            let receiver = lab.rota(to, &["recv", "--service", "7", "--out", "/dev/null"]);
+            receiver.wait_for_word("listening");
+            let _ = std::fs::remove_file(&file);
+            let words = [program.to_str().unwrap(), to, "7", file.to_str().unwrap()];
+            let said = lab.exec(from, &words).finish().well().out;
+            receiver.finish();
+            let made: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            assert!(
+                made["hops"].as_array().unwrap().len() == 1 && !made["hops"][0][part].is_null(),
+                "{made}"
+            );
+            let bound = format!("each message within {} ns\n", made["promises"][0]["delay"]);
+            assert!(said.ends_with(&bound), "{said}{bound}");
+            let checked = lab.check_each_number(from, &made);
+            assert_eq!(checked["delay_ns"], made["promises"][0]["delay"], "{checked}");
+        }
+    }
+    let _ = std::fs::remove_file(&file);
+}
+
 // TENET-2-10.
 #[test]
 fn the_example_of_a_stream_plays_each_unit_by_time() {

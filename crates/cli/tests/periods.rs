@@ -89,6 +89,14 @@ fn a_channel_grows_and_shrinks_by_hand_and_a_refusal_leaves_it_as_it_was() {
         slots.iter().filter(|slot| slot["name"] == "n1").count()
     };
     lab.wait_for_status(3, "two slots of n1", |status| own(status) == 2);
+    // TENET-R16: the certificate has both.
+    let proven = |slots: usize| {
+        let made = lab.rota(1, &["channel", "show", "--certificate", &id]).well().out;
+        let made: Value = serde_json::from_str(&made).expect("one document");
+        assert_eq!(made["promises"][0]["delay"], channel(&lab)["contract"]["bound_ns"], "{made}");
+        assert_eq!(made["hops"][0]["rether"].as_array().map(Vec::len), Some(slots), "{made}");
+    };
+    proven(2);
 
     let refused = modify("8.5mbit");
     assert_eq!(refused.status.code(), Some(3), "{} {}", refused.out, refused.err);
@@ -102,5 +110,6 @@ fn a_channel_grows_and_shrinks_by_hand_and_a_refusal_leaves_it_as_it_was() {
 
     assert_eq!(units(&modify("0.5mbit").well().json()["contract"]), 2_084);
     lab.wait_for_status(3, "one slot of n1", |status| own(status) == 1);
+    proven(1);
     assert_eq!(units(&channel(&lab)["contract"]), 2_084);
 }

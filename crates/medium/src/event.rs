@@ -1,7 +1,7 @@
 //! Values of every medium that its parent sees: its mode, its events, what a frame was, the timers in force.
 
 use crate::door::{SessionId, StationId};
-use rota_admission::{Admitted, Refusal};
+use rota_admission::{Admitted, Refusal, StandingSlot};
 use rota_units::{Instant, Span};
 use rota_wire::{Foul, Generation, MacAddr, PayloadKind, Verdict};
 
@@ -45,6 +45,8 @@ pub enum MediumEvent {
         unit_octets_max: u32,
         /// The proof's figures with the slots that it now has.
         admitted: Admitted,
+        /// These slots in a ring's list.
+        slots: Vec<StandingSlot>,
     },
     /// A session was not granted more; it keeps what it had.
     NotResized {

@@ -454,11 +454,11 @@ impl Channels {
                 }
                 self.begin_closing(now, id, CloseCause::Refused, true);
             }
-            MediumEvent::Resized { session, unit_octets_max, admitted } => {
+            MediumEvent::Resized { session, unit_octets_max, admitted, slots } => {
                 let id = channel_of(session);
                 let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
                 channel.request.traffic.unit_octets_max = unit_octets_max;
-                channel.promise(&admitted, segment);
+                channel.promise(&admitted, slots, segment);
                 if matches!(channel.state, Sending::Open { .. }) {
                     channel.state = Sending::Open { telling: Some(Repeats::from(now)) };
                 }
@@ -510,7 +510,7 @@ impl Channels {
 
     fn on_reserved(&mut self, now: Instant, id: ChannelId, admitted: &Admitted, segment: Segment<'_>) {
         let Some(channel) = self.outgoing.iter_mut().find(|channel| channel.id == id) else { return };
-        channel.promise(admitted, segment);
+        channel.promise(admitted, Vec::new(), segment);
         if channel.state != Sending::Reserving {
             return;
         }

@@ -122,6 +122,11 @@ fn carries(kinds: &[MediumKind]) {
 
 fn carried(mut net: Net) {
     let (sending, receiving, bound) = opened(&mut net, 5_000);
+    let last = net.last();
+    for node in 0..last {
+        // RETHER-2.5-1. A sub-connection on each segment, of the node that sends there.
+        assert_eq!(net.reservations(node, node), 1, "node {node} has its own");
+    }
     for number in 0..50 {
         net.unit(sending, number, 5_000);
         for node in 0..net.nodes.len() {
@@ -132,7 +137,6 @@ fn carried(mut net: Net) {
     let now = net.now;
     net.nodes[0].close(now, sending);
     net.drain(0);
-    let last = net.last();
     assert_eq!(until(&mut net, last, closed), (receiving, CloseCause::Finished));
     assert_eq!(until(&mut net, 0, closed), (sending, CloseCause::Finished));
     let numbers: Vec<u64> = net.came.iter().map(|came| came.number).collect();

@@ -120,6 +120,20 @@ fn schedules_that_run_apart_are_buffered_and_nothing_is_lost() {
     assert!(apart >= TRT_30_HZ.div_down(2), "from {shortest} to {longest}");
 }
 
+/// RETHER-2.5-2. A gateway sends each packet while it holds the token of that segment, whatever it holds on
+/// the other one.
+#[test]
+fn a_gateway_sends_packets_under_the_token_of_their_segment() {
+    let mut net = Net::new(&[Rether, Rether, Rether]);
+    let path = net.open(periodic(), 1_000, Regulator::Rate);
+    stream(&mut net, &path, 100, 1_000);
+    for node in 0..3 {
+        let sent: Vec<_> = net.sent.iter().filter(|sent| sent.node == node).collect();
+        assert!(sent.len() == 100 && sent.iter().all(|sent| sent.held), "node {node}");
+        assert!(sent.iter().any(|sent| !sent.held_other), "node {node} never holds one token alone");
+    }
+}
+
 #[test]
 fn a_channel_goes_over_a_ring_and_a_link() {
     goes_over(&[Rether, Link], Regulator::Rate);

@@ -11,6 +11,7 @@ mod ports;
 mod route;
 mod statistical;
 mod tree;
+mod within;
 
 use engine::{Accepted, Plan, Refused};
 use file::{PlanFile, Verb, Wanted};
@@ -174,9 +175,11 @@ impl Decision<'_> {
                     jitter.printed_up()
                 );
                 for leg in legs {
-                    let share = leg.share.as_ref().map_or(String::new(), |share| {
-                        format!(", {} of each cycle", share.admitted.tht.printed_up())
-                    });
+                    let share = match (&leg.share, leg.tht) {
+                        (Some(share), _) => format!(", {} of each cycle", share.admitted.tht.printed_up()),
+                        (None, Some(slots)) => format!(", {} of each window", slots.printed_up()),
+                        (None, None) => String::new(),
+                    };
                     let hop = hop_name(topology, &leg.step);
                     let late = match leg.late > Chance::NEVER {
                         true => format!(", {} packets in 10^9 may be late", leg.late.ppb_up()),
@@ -225,7 +228,7 @@ impl Decision<'_> {
                 "hops": accepted.legs.iter().map(|leg| json!({
                     "step": step(&leg.step),
                     "delay_ns": leg.delay.as_nanos(),
-                    "tht_ns": leg.share.as_ref().map(|share| share.admitted.tht.as_nanos()),
+                    "tht_ns": leg.reserved().map(Span::as_nanos),
                     "late_ppb": leg.late.ppb_up(),
                 })).collect::<Vec<_>>(),
                 "late_ppb": accepted.late.ppb_up(),

@@ -1,11 +1,13 @@
-//! The certificate's part of a share that a RETHER segment has granted: made by its node when it is granted,
-//! and put together with the parts of other nodes where the channel begins.
+//! The certificate's part of a share that a RETHER segment has granted, or a link in slots: made by its node
+//! when it is granted, and put together with the parts of other nodes where the channel begins.
 //!
 //! The share of a channel across segments carries packets, each in one frame. That of a channel of one
 //! segment carries units, in as many frames as they need and in as many cycles as the pace has. Both are the
 //! same numbers.
 
-use super::{FrameTerms, RetherTerms};
+use super::{FrameTerms, RetherTerms, SlotsTerms};
+use crate::cable::{announcements, link_blocking, link_window};
+use crate::grow::StandingSlot;
 use crate::pace::Pace;
 use crate::rether::{Admitted, SegmentParams, tht_shared_joined};
 use crate::rtip::{Denied, Traffic};
@@ -71,45 +73,84 @@ impl StandingShare<'_> {
 
     /// The promise of the hop with this share. The transit is part of its bound.
     pub fn offer(&self, share: &RetherShare) -> Offer {
-        let payload = self.octets_least + self.headers();
-        let link = &self.params.link;
-        let rota = u64::from(link.framing.rota_octets);
-        Offer {
-            delay: share.delay,
-            service_least: link.frame_span_up(payload.get() + rota),
-            link_least: Span::ZERO,
-            link_most: Span::ZERO,
-        }
+        self.offer_of(share.delay, Span::ZERO)
     }
 
-    /// The numbers of the part; `None` where the grant is not one slot of this traffic, as after a change
-    /// that split it.
-    pub fn terms(&self, share: &RetherShare) -> Option<(FrameTerms, RetherTerms)> {
+    fn offer_of(&self, delay: Span, link_most: Span) -> Offer {
+        let service_least = self.params.link.frame_span_up(self.octets_least.get() + self.frame().headers);
+        Offer { delay, service_least, link_least: Span::ZERO, link_most }
+    }
+
+    /// The cost of a frame.
+    pub fn frame(&self) -> FrameTerms {
+        let link = &self.params.link;
+        let headers = u64::from(link.framing.rota_octets) + self.headers().get();
+        FrameTerms { headers, ..FrameTerms::of(link) }
+    }
+
+    /// The promise and the numbers of the part where the share is one of a link: slots (`cable.rs`). `None`
+    /// where the grant is none of this traffic, or does not prove what it promised.
+    pub fn slots(&self) -> Option<(Offer, FrameTerms, SlotsTerms)> {
         let Self { params, pace, admitted, .. } = *self;
-        let (unit_time, visit) = (self.unit_time(), params.link.per_visit + params.link.hop);
-        let units = unit_time * pace.units();
-        // The slot shows if it begins a visit, and if that may begin behind a frame to its station.
-        let (joined, receives) = match admitted.tht.checked_sub(units)? {
-            Span::ZERO => (true, false),
-            alone if alone == visit => (false, false),
-            alone if alone == visit + params.link.frame_span_max() => (false, true),
-            _ => return None,
-        };
-        let offset = if self.periodic { Span::ZERO } else { admitted.offset };
-        let rest = offset + unit_time + visit + params.transit() + params.link.host_slack;
-        let spare = params.trt.checked_sub(admitted.offset + admitted.tht + admitted.t_nrt)?;
-        if share.delay != share.wait + rest {
-            return None;
-        }
-        let rota = u64::from(params.link.framing.rota_octets);
-        let frame = FrameTerms { headers: rota + self.headers().get(), ..FrameTerms::of(&params.link) };
-        let terms = RetherTerms {
-            periodic: self.periodic.into(),
-            joined: joined.into(),
-            receives: receives.into(),
+        let (link, window) = (&params.link, link_window(params.trt));
+        let (unit_time, ordinary) = (self.unit_time(), link_blocking(params));
+        let slot = (unit_time + link.per_visit) * pace.units();
+        let above = admitted.offset + announcements(params);
+        let spare = window.checked_sub(slot + above + ordinary)?;
+        let opens = window * pace.cycles();
+        // Behind the slot a device on the cable may store a frame.
+        let offer = self.offer_of(opens + link.host_slack, link.frame_span_max());
+        let is_carried = self.traffic.x_min() * pace.units() >= opens;
+        let is_granted = admitted.tht == slot && admitted.bound == offer.delay + offer.link_most;
+        let terms = SlotsTerms {
+            window: window.as_nanos(),
+            per_visit: link.per_visit.as_nanos(),
+            above: above.as_nanos(),
+            card_ahead: ordinary.minus(link.frame_span_max()).as_nanos(),
+            units: pace.units(),
+            cycles: pace.cycles(),
+            packet_time: unit_time.as_nanos(),
+            slot: slot.as_nanos(),
+            ordinary: ordinary.as_nanos(),
             spare: spare.as_nanos(),
-            ..RetherTerms::of(params, share, unit_time)
         };
-        Some((frame, terms))
+        (is_carried && is_granted).then_some((offer, self.frame(), terms))
+    }
+
+    /// The numbers of a share of one slot, as it was granted. `None` where that does not carry this traffic.
+    pub fn terms(&self, share: &RetherShare) -> Option<(FrameTerms, RetherTerms)> {
+        let (admitted, framing) = (share.admitted, &self.params.link.framing);
+        let carries = self.pace.share(self.octets + self.headers(), framing);
+        let slot = StandingSlot { offset: admitted.offset, tht: admitted.tht, share: carries };
+        Some((self.frame(), self.slot_terms(share, &slot)?))
+    }
+
+    /// The numbers of one of the share's slots: a change may have split it. `None` where the slot is too
+    /// short for its part of a unit.
+    pub fn slot_terms(&self, share: &RetherShare, slot: &StandingSlot) -> Option<RetherTerms> {
+        let Self { params, pace, admitted, .. } = *self;
+        let link = &params.link;
+        let packet_time = tht_shared_joined(params, slot.share, Pace::EVERY_CYCLE);
+        let (units, visit) = (packet_time * pace.units(), link.per_visit + link.hop);
+        // The slot shows if it begins a visit, and if that may begin behind a frame to its station. One that
+        // a change has left longer is stated with no more than it needs.
+        let rest = slot.tht.checked_sub(units)?;
+        let alone = if rest >= visit { visit } else { Span::ZERO };
+        let full = link.frame_span_max();
+        let lead = if rest.minus(alone) >= full { full } else { Span::ZERO };
+        let tht = units + alone + lead;
+        let spare = params.trt.checked_sub(slot.offset + tht + admitted.t_nrt)?;
+        let wait = worst_wait(&self.traffic, pace, params.trt * pace.cycles(), packet_time).ok()?;
+        Some(RetherTerms {
+            octets: slot.share.get() - self.headers().get(),
+            offset: slot.offset.as_nanos(),
+            periodic: self.periodic.into(),
+            joined: (alone == Span::ZERO).into(),
+            receives: (lead > Span::ZERO).into(),
+            tht: tht.as_nanos(),
+            wait: wait.as_nanos(),
+            spare: spare.as_nanos(),
+            ..RetherTerms::of(params, share, packet_time)
+        })
     }
 }

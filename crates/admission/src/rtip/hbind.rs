@@ -16,9 +16,9 @@ use rota_units::Span;
 /// Q(z/1000) = 10⁻¹, 10⁻², … 10⁻⁹: z rounded up.
 pub const Z_MILLI: [u128; 9] = [1_282, 2_327, 3_091, 3_720, 4_265, 4_754, 5_200, 5_613, 5_998];
 
-/// True if about one packet in 10^`decades` or fewer is later than `delay`, by the approximation. It is
-/// checked over the given intervals. `largest` is the largest packet of all. No for 0 or more than nine
-/// decades.
+/// True if about one packet in 10^`decades` or fewer is later than `delay`, **by an approximation that is no
+/// proof**. It is checked over the given intervals. `largest` is the largest packet of all. No for 0 or more
+/// than nine decades.
 pub fn hbind(flows: &[Flow], intervals: &[Span], delay: Span, largest: Span, decades: usize) -> bool {
     let Some(z) = decades.checked_sub(1).and_then(|i| Z_MILLI.get(i)) else { return false };
     intervals.iter().all(|interval| {
@@ -65,6 +65,54 @@ mod tests {
         assert!(tight > 50, "by peak rates 50 fit: {tight}");
         assert!(loose > tight && loose < 200, "by means 200 fit: {loose}");
         assert!(!fits(1, 0) && !fits(1, 10));
+    }
+
+    /// Q⁻¹ of tables, in 10⁻⁷: each is rounded up to thousandths.
+    #[test]
+    fn the_quantiles_are_those_of_the_normal_distribution() {
+        let tables = [
+            12_815_516, 23_263_479, 30_902_323, 37_190_165, 42_648_908, 47_534_243, 51_993_376, 56_120_012,
+            59_978_070,
+        ];
+        assert_eq!(Z_MILLI, tables.map(|z: u128| z.div_ceil(10_000)));
+    }
+
+    /// The shortest delay that is accepted, against the formula solved for it: d = max_k (s_max − I_k + Σ M_k
+    /// + z·√Σ M_k·(P_k − M_k)). All M_k are whole here, so that nothing but the root is rounded.
+    #[test]
+    fn the_shortest_delay_is_that_of_the_formula() {
+        let source = |x_min, burst: u64, interval, service| {
+            let traffic = Traffic::new(ns(x_min), ns(interval / burst), ns(interval)).unwrap();
+            Flow { traffic, service: ns(service), delay: ns(0) }
+        };
+        let kinds = [source(50_000, 10, 1_000_000, 3_000), source(100_000, 4, 1_000_000, 5_000)];
+        let intervals = [500_000u128, 2_000_000, 3_000_000];
+        // P_k by hand: all packets of each interval that begins in I_k.
+        let peaks =
+            [[10, 20, 30].map(|packets| packets * 3_000u128), [4, 8, 12].map(|packets| packets * 5_000)];
+        let means = [30_000u128, 20_000].map(|work| intervals.map(|interval| work * interval / 1_000_000));
+        for (counts, largest) in [([20u128, 0], 3_000), ([0, 30], 5_000), ([9, 17], 5_000)] {
+            let flows = [vec![kinds[0]; counts[0] as usize], vec![kinds[1]; counts[1] as usize]].concat();
+            for (decades, z) in (1..).zip(Z_MILLI) {
+                let all: Vec<Span> = intervals.iter().map(|interval| ns(*interval as u64)).collect();
+                let accepted = |delay: u64| hbind(&flows, &all, ns(delay), ns(largest), decades);
+                let (mut least, mut most) = (0u64, 1 << 40);
+                while least < most {
+                    let middle = (least + most) / 2;
+                    if accepted(middle) { most = middle } else { least = middle + 1 }
+                }
+                let of = |k: usize| {
+                    let sum = |f: &dyn Fn(usize) -> u128| (0..2).map(|i| counts[i] * f(i)).sum::<u128>();
+                    let mean = sum(&|i| means[i][k]);
+                    let variance = sum(&|i| means[i][k] * (peaks[i][k] - means[i][k]));
+                    let square = (variance * z * z).div_ceil(1_000_000);
+                    let root = square.isqrt() + u128::from(square.isqrt().pow(2) < square);
+                    (u128::from(largest) + mean + root).saturating_sub(intervals[k])
+                };
+                let formula = (0..intervals.len()).map(of).max().unwrap();
+                assert_eq!(u128::from(least), formula, "{counts:?} {decades}");
+            }
+        }
     }
 
     #[test]

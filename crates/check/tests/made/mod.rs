@@ -3,17 +3,20 @@
 use proptest::prelude::*;
 use rota_admission::certificate::{
     self, Branch, Certificate as Made, FlowTerms, FrameTerms, HopTerms as MadeHop, Life, NetworkTerms,
-    NodeTerms, PortTerms, PromiseTerms, RetherTerms, Standing, StandingShare, Terms, certify, port_terms,
-    rether_terms,
+    NodeTerms, PortTerms, PromiseTerms, RetherTerms, SlotsTerms, Standing, StandingShare, Terms, certify,
+    port_terms, rether_terms,
 };
 use rota_admission::path::{Goal, Hop as PathHop, relax};
 use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic};
 use rota_admission::search::largest;
-use rota_admission::subnet::{Ask, PortLoad, RetherSegment, Subnet, packet_span_up, payload_max};
-use rota_admission::{Clocks, Framing, LinkModel, Pace, Request, SegmentParams, Slot, admit};
+use rota_admission::subnet::{Ask, Offer, PortLoad, RetherSegment, Subnet, packet_span_up, payload_max};
+use rota_admission::{
+    Admitted, Clocks, Framing, Growth, LinkModel, Pace, Request, SegmentParams, SessionSlot, Slot, admit,
+    admit_on_link, grow, standing, standing_slots,
+};
 use rota_check::{
     Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Port, Promise, Rether,
-    check,
+    Slots, check,
 };
 use rota_units::{BitRate, Octets, Span};
 
@@ -47,6 +50,7 @@ pub struct Owned {
 pub enum Part {
     Port(Port, Vec<Flow>),
     Rether(Vec<Rether>),
+    Slots(Slots),
 }
 
 impl Owned {
@@ -60,6 +64,7 @@ impl Owned {
                 NetworkTerms::Rether(all) => {
                     Part::Rether(all.iter().map(|share| copied!(share, RetherTerms::NAMES, Rether)).collect())
                 }
+                NetworkTerms::Slots(slots) => Part::Slots(copied!(slots, SlotsTerms::NAMES, Slots)),
             };
             let frame = copied!(hop.frame, FrameTerms::NAMES, Frame);
             (copied!(hop.node, NodeTerms::NAMES, HopTerms), frame, part)
@@ -128,6 +133,7 @@ impl Owned {
                     flows.iter_mut().for_each(|flow| add!(flow, Flow));
                 }
                 Part::Rether(all) => all.iter_mut().for_each(|share| add!(share, Rether)),
+                Part::Slots(slots) => add!(slots, Slots),
             }
         }
         self.promises.iter_mut().for_each(|promise| add!(promise, Promise));
@@ -141,6 +147,7 @@ fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
     let network = match part {
         Part::Port(port, flows) => Network::Port(*port, flows),
         Part::Rether(all) => Network::Rether(all),
+        Part::Slots(slots) => Network::Slots(*slots),
     };
     Hop { terms: *terms, frame: *frame, network }
 }
@@ -375,7 +382,7 @@ impl Drawn {
         (1..=Pace::UNITS_MAX.into()).filter_map(pace).find(keeps).expect("relaxing never invalidates")
     }
 
-    fn best(&self, ask: &Ask, life: Life) -> Option<rota_admission::subnet::Offer> {
+    fn best(&self, ask: &Ask, life: Life) -> Option<Offer> {
         if self.network == Drawing::Ring {
             return self.segment(&self.slots()).best(ask).ok();
         }
@@ -391,7 +398,7 @@ impl Drawn {
             }
             ns(largest(0, longest.as_nanos(), |delay| !fits(ns(delay))) + 1)
         };
-        Some(rota_admission::subnet::Offer {
+        Some(Offer {
             delay: delay + link.host_slack,
             service_least: packet_span_up(link.rate, &link.framing, ask.octets_least),
             link_least: Span::ZERO,
@@ -438,8 +445,11 @@ struct Memory {
     shares: Vec<RetherTerms>,
 }
 
-/// A channel of one RETHER segment: units of many frames, at any pace.
-pub fn any_units() -> impl Strategy<Value = (u64, u64, u64, Drawn)> {
+/// A channel of one segment: units of many frames, at any pace, beside others.
+pub type Units = (u64, u64, u64, Drawn);
+
+/// A channel of one RETHER segment, or of one link.
+pub fn any_units() -> impl Strategy<Value = Units> {
     let others = prop::collection::vec((1_000u64..20_000, 1u64..4, 40u64..1_400), 0..4);
     let prepare = prop_oneof![Just(0u64), 1u64..20_000];
     let drawn = (prop_oneof![Just(10u64), Just(100)], prepare, others, any::<[bool; 3]>());
@@ -453,45 +463,112 @@ pub fn any_units() -> impl Strategy<Value = (u64, u64, u64, Drawn)> {
 }
 
 /// The certificate that a node makes of a share that its segment has granted, if it grants one.
-pub fn made_of_units((period, octets, burst, drawn): &(u64, u64, u64, Drawn)) -> Option<Owned> {
-    let (slots, octets) = (drawn.slots(), Octets::new(*octets));
+pub fn made_of_units(case: &Units) -> Option<Owned> {
+    let drawn = &case.3;
+    let slots = drawn.slots();
     let segment = drawn.segment(&slots);
-    let pace = Pace::of(ns(*period), segment.params.trt).ok()?;
-    let x_min = ns(*period).max(pace.period(segment.params.trt));
-    let messages =
-        Messages { x_min, x_ave: x_min + ns(7), interval: (x_min + ns(7)) * *burst, s_max: octets };
-    let request = Request {
-        station: segment.station,
-        unit_octets: octets,
-        pace,
-        periodic: segment.periodic,
-        receives: segment.receives,
-        partition: 0,
-    };
-    let standing = StandingShare {
-        params: &segment.params,
-        traffic: messages.packets(octets).ok()?.traffic,
-        octets,
-        octets_least: Octets::new(1),
-        is_packet: false,
-        pace,
-        periodic: segment.periodic,
-        admitted: admit(&slots, &request, &segment.params).ok()?,
-    };
+    let request = request(case, &segment.params)?;
+    let request = Request { periodic: segment.periodic, receives: segment.receives, ..request };
+    let admitted = admit(&slots, &request, &segment.params).ok()?;
+    let messages = messages(case, &request, &segment.params);
+    let standing = standing_share(&messages, &request, admitted, &segment.params);
     let granted = standing.share().expect("the share carries it");
     let (frame, share) = standing.terms(&granted).expect("one slot of this traffic");
     let offer = standing.offer(&granted);
-    assert_eq!(offer.delay, standing.admitted.bound, "the certificate proves what was promised");
+    assert_eq!(offer.delay, admitted.bound, "the certificate proves what was promised");
+    Some(of_one_hop(messages, offer, frame, NetworkTerms::Rether(&[share])))
+}
+
+/// The same of a share that was half as large first and stands before others, so that a change has split it.
+pub fn made_of_parts(case: &Units) -> Option<Owned> {
+    let drawn = &case.3;
+    let params = drawn.segment(&[]).params;
+    let asked = Request { periodic: drawn.flags[0], ..request(case, &params)? };
+    let from = Octets::new((asked.unit_octets.get() / 2).max(1));
+    let admitted = admit(&[], &Request { unit_octets: from, ..asked }, &params).ok()?;
+    let (station, tht, partition) = (asked.station, admitted.tht, 0);
+    let own = Slot { station, tht, periodic: asked.periodic, partition };
+    let mut list = [vec![own], drawn.slots()].concat();
+    let share = asked.pace.share(from, &params.link.framing);
+    let mut parts = vec![SessionSlot { index: 0, share }];
+    match grow(&list, &parts, from, &asked, &params).ok()? {
+        Growth::Nothing => {}
+        Growth::Widened { share, tht } => (list[0].tht, parts[0].share) = (tht, share),
+        // The old slot is cut only later: it is no longer than it says.
+        Growth::Added { share, tht, kept } => {
+            parts.retain_mut(|part| {
+                part.share = kept;
+                kept > Octets::ZERO
+            });
+            parts.push(SessionSlot { index: list.len(), share });
+            list.push(Slot { tht, ..own });
+        }
+    }
+    let admitted = standing(&list, &parts, &asked, &params);
+    let messages = messages(case, &asked, &params);
+    let standing = standing_share(&messages, &asked, admitted, &params);
+    let granted = standing.share().expect("the slots carry it");
+    let terms = standing_slots(&list, &parts).map(|slot| standing.slot_terms(&granted, &slot));
+    let terms: Vec<RetherTerms> = terms.map(|terms| terms.expect("as long as its part")).collect();
+    let offer = standing.offer(&granted);
+    assert_eq!(offer.delay, admitted.bound, "the certificate proves what was promised");
+    Some(of_one_hop(messages, offer, standing.frame(), NetworkTerms::Rether(&terms)))
+}
+
+/// The same of a share in the slots of a link, beside slots of others.
+pub fn made_of_slots(case: &Units) -> Option<Owned> {
+    let drawn = &case.3;
+    let loads: Vec<Span> = drawn.others.iter().map(|(x_min, ..)| ns(x_min * 50)).collect();
+    let params = SegmentParams::new(BitRate::from_mbit(drawn.mbit), 2);
+    let params = SegmentParams { link: drawn.link(), ..params };
+    let request = request(case, &params)?;
+    let admitted = admit_on_link(&loads, &request, &params).ok()?;
+    let messages = messages(case, &request, &params);
+    let standing = standing_share(&messages, &request, admitted, &params);
+    let (offer, frame, slots) = standing.slots().expect("what was granted just now");
+    assert_eq!(offer.delay + offer.link_most, admitted.bound, "the certificate proves what was promised");
+    Some(of_one_hop(messages, offer, frame, NetworkTerms::Slots(slots)))
+}
+
+fn request((period, octets, _, drawn): &Units, params: &SegmentParams) -> Option<Request> {
+    let (station, unit_octets) = (3, Octets::new(*octets));
+    let pace = Pace::of(ns(*period), params.trt).ok()?;
+    Some(Request { station, unit_octets, pace, periodic: drawn.flags[0], receives: false, partition: 0 })
+}
+
+fn messages((period, octets, burst, _): &Units, request: &Request, params: &SegmentParams) -> Messages {
+    let x_min = ns(*period).max(request.pace.period(params.trt));
+    let x_ave = x_min + ns(7);
+    Messages { x_min, x_ave, interval: x_ave * *burst, s_max: Octets::new(*octets) }
+}
+
+fn standing_share<'p>(
+    messages: &Messages,
+    request: &Request,
+    admitted: Admitted,
+    params: &'p SegmentParams,
+) -> StandingShare<'p> {
+    StandingShare {
+        params,
+        traffic: messages.packets(messages.s_max).expect("sound").traffic,
+        octets: messages.s_max,
+        octets_least: Octets::new(1),
+        is_packet: false,
+        pace: request.pace,
+        periodic: request.periodic,
+        admitted,
+    }
+}
+
+/// The certificate of a channel of one hop whose own bound is its goal.
+fn of_one_hop(messages: Messages, offer: Offer, frame: FrameTerms, network: NetworkTerms<'_>) -> Owned {
     let hops = [offer.hop(Regulator::None)];
-    let goal = Goal { delay: offer.delay, jitter: None };
-    let (octets_least, host_slack) = (Octets::new(1), ns(0));
-    let clocks = Clocks::ONE;
-    let terms =
-        Terms { messages, goal, packet_max: octets, octets_least, host_slack, clocks, life: Life::ALWAYS };
-    let shares = [share];
-    let network = NetworkTerms::Rether(&shares);
+    let goal = Goal { delay: offer.delay + offer.link_most, jitter: None };
+    let (packet_max, octets_least, host_slack) = (messages.s_max, Octets::new(1), ns(0));
+    let (clocks, life) = (Clocks::ONE, Life::ALWAYS);
+    let terms = Terms { messages, goal, packet_max, octets_least, host_slack, clocks, life };
     let mut parts = [MadeHop { node: NodeTerms::default(), frame, network }];
     let (branch, mut promises) = (Branch { hops: &hops, places: &[0] }, [PromiseTerms::default()]);
     let made = certify(&terms, &[branch], &mut parts, &mut promises).expect("its own bound is the goal");
-    Some(Owned::of(&made))
+    Owned::of(&made)
 }

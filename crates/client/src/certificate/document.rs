@@ -3,7 +3,7 @@
 
 use rota_admission::certificate::{
     Certificate, ChannelTerms, FlowTerms, FrameTerms, HopTerms, NetworkTerms, NodeTerms, PacketTerms,
-    PortTerms, PromiseTerms, RetherTerms,
+    PortTerms, PromiseTerms, RetherTerms, SlotsTerms,
 };
 use serde_json::{Map, Value};
 
@@ -22,6 +22,9 @@ pub fn write(made: &Certificate<'_>) -> Value {
             NetworkTerms::Rether(all) => {
                 let all = all.iter().map(|share| numbers(RetherTerms::NAMES, share.values()));
                 table.insert("rether".into(), all.collect());
+            }
+            NetworkTerms::Slots(slots) => {
+                table.insert("slots".into(), numbers(SlotsTerms::NAMES, slots.values()));
             }
         }
         Value::Object(table)

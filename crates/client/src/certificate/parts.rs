@@ -2,8 +2,8 @@
 
 use crate::HopInfo;
 use rota_admission::certificate::{
-    FlowTerms, FrameTerms, HopTerms, Life, NetworkTerms, NodeTerms, PortPart, RetherTerms, Standing,
-    port_terms,
+    FlowTerms, FrameTerms, HopTerms, Life, NetworkTerms, NodeTerms, PortPart, RetherTerms, SlotsTerms,
+    Standing, port_terms,
 };
 use rota_admission::rtip::Flow;
 use rota_units::Span;
@@ -13,28 +13,41 @@ use rota_units::Span;
 pub(super) struct Memory {
     flows: Vec<Flow>,
     terms: Vec<FlowTerms>,
-    share: [RetherTerms; 1],
+    shares: Vec<RetherTerms>,
 }
 
 /// The part of a hop, or why there is none.
 pub(super) fn part<'m>(hop: &HopInfo, memory: &'m mut Memory) -> Result<HopTerms<'m>, String> {
     let (frame, network) = match &*hop.medium {
         "rether" => {
-            let why = "states none for a share that was changed or is in several slots";
-            let (frame, share) = share_of(hop).ok_or(why)?;
-            memory.share = [share];
-            (frame, NetworkTerms::Rether(&memory.share))
+            let (frame, shares) = share_of(hop).ok_or("states none for its share")?;
+            memory.shares = shares;
+            (frame, NetworkTerms::Rether(&memory.shares))
         }
-        "link" => port_of(hop, memory)?,
+        "link" => match slots_of(hop) {
+            Some((frame, slots)) => (frame, NetworkTerms::Slots(slots)),
+            None => port_of(hop, memory)?,
+        },
         other => return Err(format!("states none for a {other}")),
     };
     Ok(HopTerms { node: NodeTerms::default(), frame, network })
 }
 
-fn share_of(hop: &HopInfo) -> Option<(FrameTerms, RetherTerms)> {
+/// The slots of a share, one behind another.
+fn share_of(hop: &HopInfo) -> Option<(FrameTerms, Vec<RetherTerms>)> {
+    let (frame, slots) = hop.part.split_at_checked(FrameTerms::NAMES.len())?;
+    let frame = FrameTerms::read(&mut frame.iter().copied())?;
+    let slots = slots.chunks(RetherTerms::NAMES.len());
+    let slots: Option<Vec<_>> = slots.map(|slot| RetherTerms::read(&mut slot.iter().copied())).collect();
+    slots.filter(|slots| !slots.is_empty()).map(|slots| (frame, slots))
+}
+
+/// The slots of a link: its node states them behind the number of its flows, which is none.
+fn slots_of(hop: &HopInfo) -> Option<(FrameTerms, SlotsTerms)> {
     let mut numbers = hop.part.iter().copied();
-    let (frame, share) = FrameTerms::read(&mut numbers).zip(RetherTerms::read(&mut numbers))?;
-    numbers.next().is_none().then_some((frame, share))
+    let no_flow = numbers.next()? == 0;
+    let (frame, slots) = FrameTerms::read(&mut numbers).zip(SlotsTerms::read(&mut numbers))?;
+    (no_flow && numbers.next().is_none()).then_some((frame, slots))
 }
 
 /// The node states its port with all flows; their test is made here.
@@ -68,13 +81,26 @@ pub fn read_port(numbers: &[u64]) -> Option<(PortPart, Vec<Standing>)> {
 
 /// The share of a hop in words.
 pub fn share_in_words(hop: &HopInfo) -> String {
-    let read = if hop.medium == "rether" { share_of(hop) } else { None };
-    let Some((_, share)) = read else { return "-".into() };
-    let span = Span::from_nanos;
-    let units = if share.units == 1 { "1 packet".into() } else { format!("{} packets", share.units) };
-    let cycles = match share.cycles {
-        1 => format!("each {}", span(share.trt)),
-        many => format!("{many} cycles of {}", span(share.trt)),
+    let of_ring = || {
+        let (_, slots) = share_of(hop)?;
+        let (first, time) = (slots[0], slots.iter().map(|slot| slot.tht).fold(0, u64::saturating_add));
+        Some((first.units, first.cycles, first.trt, time, "cycle"))
     };
-    format!("{units} in {cycles}, {} a cycle", span(share.tht))
+    let of_link = || {
+        let (_, slots) = slots_of(hop)?;
+        Some((slots.units, slots.cycles, slots.window, slots.slot, "window"))
+    };
+    let share = match &*hop.medium {
+        "rether" => of_ring(),
+        "link" => of_link(),
+        _ => None,
+    };
+    let Some((units, cycles, every, time, name)) = share else { return "-".into() };
+    let span = Span::from_nanos;
+    let units = if units == 1 { "1 packet".into() } else { format!("{units} packets") };
+    let cycles = match cycles {
+        1 => format!("each {}", span(every)),
+        many => format!("{many} {name}s of {}", span(every)),
+    };
+    format!("{units} in {cycles}, {} a {name}", span(time))
 }

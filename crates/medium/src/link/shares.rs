@@ -404,7 +404,12 @@ impl Link {
                     session.past = session.to_past(now, window).unwrap_or(Past::NONE);
                     session.state = State::Admitted(admitted.tht);
                     session.share.unit_octets_max = octets;
-                    self.event(MediumEvent::Resized { session: id, unit_octets_max: octets, admitted });
+                    self.event(MediumEvent::Resized {
+                        session: id,
+                        unit_octets_max: octets,
+                        admitted,
+                        slots: Vec::new(),
+                    });
                 }
                 Answer::Later => {}
                 Answer::Refused(refusal) => self.event(MediumEvent::NotResized { session: id, refusal }),

@@ -11,7 +11,7 @@ use super::outbox::Pending;
 use crate::door::StationId;
 use crate::door::{SessionId, Share};
 use crate::event::MediumEvent;
-use rota_admission::{Growth, Pace, Request, admit, grow, shrunk, standing};
+use rota_admission::{Growth, Pace, Request, admit, grow, shrunk, standing, standing_slots};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, Slot, SlotList, StationSet, Token};
 
@@ -316,7 +316,8 @@ impl Rether {
         let (_, parts) = self.parts_of(token, session);
         let params = self.settings.params(self.ring_size());
         let admitted = standing(&slots[..count], &parts, &request, &params);
-        self.event(MediumEvent::Resized { session, unit_octets_max: octets, admitted });
+        let slots = standing_slots(&slots[..count], &parts).collect();
+        self.event(MediumEvent::Resized { session, unit_octets_max: octets, admitted, slots });
     }
 
     /// A smaller reservation always fits. Units that were ready under the old one leave under it, also those

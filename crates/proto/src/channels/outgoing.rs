@@ -5,7 +5,7 @@ use super::reach::Reach;
 use super::{Channels, OpenRequest, SIGNAL_INTERVAL, Stated, Want, request};
 use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
-use rota_admission::{Admitted, Pace, Refusal};
+use rota_admission::{Admitted, Pace, Refusal, StandingSlot};
 use rota_contract::{AskedTerms, CloseCause, Granted, NodeId, TrafficSpec};
 use rota_units::Instant;
 use rota_wire::{MacAddr, RcapDenied, Signal, Verb};
@@ -122,6 +122,16 @@ impl Ending {
     }
 }
 
+/// The newest grant of a share.
+#[derive(Clone, Debug)]
+pub(super) struct Grant {
+    pub(super) admitted: Admitted,
+    /// The slots behind it, where a change of a ring's share has left others than the one that is granted.
+    pub(super) slots: Vec<StandingSlot>,
+    /// Stations of the segment at that time.
+    pub(super) stations: u16,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
     pub(super) id: ChannelId,
@@ -143,8 +153,7 @@ pub(super) struct Outgoing {
     pub(super) probe: bool,
     /// The terms beyond its units, and the bounds that its program bears.
     pub(super) asked: AskedTerms,
-    /// The newest grant, and the stations of the segment at that time.
-    pub(super) grant: Option<(Admitted, u16)>,
+    pub(super) grant: Option<Grant>,
     pub(super) reach: Reach,
 }
 
@@ -206,7 +215,7 @@ impl Outgoing {
         wants.push(Want::Release { channel: self.id });
     }
 
-    pub(super) fn promise(&mut self, admitted: &Admitted, segment: Segment<'_>) {
+    pub(super) fn promise(&mut self, admitted: &Admitted, slots: Vec<StandingSlot>, segment: Segment<'_>) {
         let TrafficSpec { unit_octets_max, period, .. } = self.request.traffic;
         let mut granted = request::granted(unit_octets_max, period, admitted.bound, self.pace, segment);
         if let Some(share) = &mut granted.rether {
@@ -214,7 +223,7 @@ impl Outgoing {
             share.tht_ns = admitted.tht.as_nanos();
         }
         self.granted = granted;
-        self.grant = Some((*admitted, segment.stations()));
+        self.grant = Some(Grant { admitted: *admitted, slots, stations: segment.stations() });
     }
 
     pub(super) fn signal(&self, verb: Verb) -> Signal {

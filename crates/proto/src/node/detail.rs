@@ -9,13 +9,13 @@ use crate::across::End;
 use crate::io::ChannelId;
 use crate::node::offers::percent_of;
 use crate::port::Port;
-use crate::rcap::{ChannelRequest, EntryId, HopOffer, Record, StatusCounts};
+use crate::rcap::{ChannelRequest, EntryId, HopOffer, LINK, Record, StatusCounts};
 use crate::rtip::HopShare;
 use rota_admission::certificate::{self, FrameTerms, PortPart, RetherTerms, StandingShare, Terms};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
-use rota_admission::{Admitted, Clocks, Pace};
+use rota_admission::{Admitted, Clocks, Pace, StandingSlot};
 use rota_contract::{AskedTerms, Granted, Group, NodeId, PartitionName};
 use rota_medium::door::MediumKind;
 use rota_medium::door::{GroupShare, Life};
@@ -54,10 +54,12 @@ pub(crate) struct Opened {
 }
 
 /// The share of a channel of one segment, as it was granted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OwnShare {
     pub(crate) granted: Granted,
     pub(crate) admitted: Admitted,
+    /// The slots behind it, where a change has left others than the one that is granted.
+    pub(crate) slots: Vec<StandingSlot>,
     /// Stations of the segment at that time.
     pub(crate) stations: u16,
     pub(crate) pace: Pace,
@@ -286,10 +288,10 @@ fn offer_of_member(
     Some((standing.offer(&share), Vec::new()))
 }
 
-/// The same of a channel of one segment.
+/// The same of a channel of one segment. A link states no flow for it, and its slots.
 fn part_of_own(port: &Port, share: &OwnShare, messages: &Messages) -> Option<(Offer, Vec<u8>)> {
-    let params = rether_settings(port)?.params(share.stations);
-    part(&StandingShare {
+    let params = port.medium().settings().params(share.stations);
+    let standing = StandingShare {
         params: &params,
         traffic: messages.packets(messages.s_max).ok()?.traffic,
         octets: messages.s_max,
@@ -298,7 +300,17 @@ fn part_of_own(port: &Port, share: &OwnShare, messages: &Messages) -> Option<(Of
         pace: share.pace,
         periodic: share.periodic,
         admitted: share.admitted,
-    })
+    };
+    if port.medium().kind() == MediumKind::Rether {
+        return if share.slots.is_empty() {
+            part(&standing)
+        } else {
+            part_of_several(&standing, &share.slots)
+        };
+    }
+    let (offer, frame, slots) = standing.slots()?;
+    let numbers = std::iter::once(0).chain(frame.values()).chain(slots.values());
+    Some((offer, RcapTerms::written(LINK, numbers)?))
 }
 
 fn rether_settings(port: &Port) -> Option<&rota_medium::Settings> {
@@ -311,4 +323,16 @@ fn part(standing: &StandingShare<'_>) -> Option<(Offer, Vec<u8>)> {
         RcapTerms::written(1, frame.values().chain(share.values()))
     };
     Some((standing.offer(&share), standing.terms(&share).and_then(of).unwrap_or_default()))
+}
+
+/// The same of a share in these slots.
+fn part_of_several(standing: &StandingShare<'_>, slots: &[StandingSlot]) -> Option<(Offer, Vec<u8>)> {
+    let share = standing.share().ok()?;
+    let terms: Option<Vec<RetherTerms>> =
+        slots.iter().map(|slot| standing.slot_terms(&share, slot)).collect();
+    let frame = standing.frame();
+    let of = |terms: Vec<RetherTerms>| {
+        RcapTerms::written(1, frame.values().chain(terms.iter().flat_map(RetherTerms::values)))
+    };
+    Some((standing.offer(&share), terms.and_then(of).unwrap_or_default()))
 }

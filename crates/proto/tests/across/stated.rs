@@ -1,11 +1,13 @@
 //! The parts of a certificate that the nodes of a way state (TENET-R16).
 
-use super::{PERIOD, chain, id, meet, opened};
+use super::suite::parted;
+use super::{PERIOD, SERVICE, chain, id, incoming, meet, opened, request, until};
 use crate::hops::Net;
 use rota_admission::Clocks;
-use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms};
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, SlotsTerms};
 use rota_admission::rtip::{Discipline, Hold, Scheduler};
 use rota_proto::MediumKind::{Link, Rether};
+use rota_proto::{ChannelEvent, OpenRequest, TrafficSpec};
 use rota_units::Span;
 
 /// A gateway to a link states its port with all that is served there, from its own grant.
@@ -71,4 +73,54 @@ fn each_node_of_the_way_states_its_part_of_the_certificate() {
     assert!(counts.iter().all(|counts| (counts.packets, counts.dropped) == (packets, 0)), "{counts:?}");
     let (came, _) = detail.destination.expect("it has told");
     assert_eq!((came.node, came.counts.packets, came.counts.dropped), (id(2), 30, 0));
+}
+
+/// A channel of one segment states its share as it is, also after each change, whatever else its port serves.
+#[test]
+fn a_channel_of_one_segment_states_its_share_after_each_change() {
+    let levels = Discipline::of(Some(Scheduler::Rcsp), Some(Hold::RateJitter)).expect("usual");
+    let shares = parted(&[("studio", 40)]);
+    let links = [chain(&[Link]), meet(Net::with(&[Link], levels)), meet(Net::parted(&[Link], shares))];
+    let rings = [chain(&[Rether]), meet(Net::parted(&[Rether], shares))];
+    for (mut net, medium) in links.map(|net| (net, 2)).into_iter().chain(rings.map(|net| (net, 1))) {
+        net.nodes[1].listen(SERVICE);
+        let traffic = TrafficSpec::fixed(2_000, PERIOD, false).with_room(9_000);
+        let (now, request) = (net.now, OpenRequest { traffic, ..request(1, 2_000) });
+        let sending = net.nodes[0].open(now, &request).expect("sound");
+        net.drain(0);
+        let (receiving, ..) = until(&mut net, 1, incoming);
+        let now = net.now;
+        assert!(net.nodes[1].accept(now, receiving));
+        net.drain(1);
+        let granted = |event: &ChannelEvent| match event {
+            ChannelEvent::Opened { granted, .. } | ChannelEvent::Changed { granted, .. } => Some(*granted),
+            _ => None,
+        };
+        let mut of_each = Vec::new();
+        for octets in [2_000, 9_000, 500] {
+            if octets != 2_000 {
+                let now = net.now;
+                net.nodes[0].resize(now, sending, octets).expect("it has room");
+                net.drain(0);
+            }
+            let promised = until(&mut net, 0, granted);
+            net.told.clear();
+            let detail = net.nodes[0].detail(sending).expect("it is sent here");
+            let (record, _) = &detail.hops[0];
+            let part = rota_wire::RcapTerms::parse(&record.terms).expect("its part");
+            let mut numbers = part.numbers();
+            let time = if medium == 2 {
+                assert_eq!(numbers.next(), Some(0), "it is no flow");
+                FrameTerms::read(&mut numbers).and_then(|_| SlotsTerms::read(&mut numbers)).map(|of| of.slot)
+            } else {
+                FrameTerms::read(&mut numbers).and_then(|_| RetherTerms::read(&mut numbers)).map(|of| of.tht)
+            };
+            assert_eq!((part.medium, numbers.next()), (medium, None));
+            let offer = record.hop.offer;
+            assert_eq!(offer.delay + offer.link_most, promised.bound());
+            assert_eq!(u64::from(promised.contract.unit_octets_max), detail.terms.messages.s_max.get());
+            of_each.push(time.expect("its numbers"));
+        }
+        assert!(of_each[0] < of_each[1] && of_each[2] < of_each[0], "{of_each:?}");
+    }
 }

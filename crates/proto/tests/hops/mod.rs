@@ -38,6 +38,9 @@ pub struct SentPacket {
     pub at: Instant,
     pub header: RtipHeader,
     pub frame: Vec<u8>,
+    /// If the node held the token of the segment, and of another one.
+    pub held: bool,
+    pub held_other: bool,
 }
 
 /// A unit that has come whole, with all its octets as they were sent.
@@ -392,7 +395,15 @@ impl Net {
             self.newest_seq = seq_of(frame);
         }
         if let Some(header) = packet_of(frame) {
-            self.sent.push(SentPacket { node, at: self.now, header, frame: frame.to_vec() });
+            let (at, frame) = (self.now, frame.to_vec());
+            let holds = |of: &Plug| {
+                let port = self.nodes[node].port_at(of.port).expect("it is there");
+                port.medium().holds_token(at)
+            };
+            let held = holds(&plug);
+            let mut others = self.plugs.iter().filter(|of| of.node == node && of.port != port);
+            let held_other = others.any(holds);
+            self.sent.push(SentPacket { node, at, header, frame, held, held_other });
         }
         self.wire.push((there, plug, frame.to_vec()));
     }

@@ -123,8 +123,9 @@ pub struct HopInfo {
     /// The percent of the link that the channel's partition has; 0 where it is in none.
     #[serde(default)]
     pub partition_percent: u8,
-    /// Its part of the certificate: the numbers of the frame and of the share, in the order of the format.
-    /// Empty where it has stated none.
+    /// Its part of the certificate, in the order of the format: of a RETHER segment the numbers of the frame
+    /// and of each slot of the share. Of a link its flows, and the frame and the slots behind 0 where the
+    /// channel is one of the link itself. Empty where it has stated none.
     pub part: Vec<u64>,
 }
 

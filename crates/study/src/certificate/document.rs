@@ -3,7 +3,8 @@
 
 pub use rota::certificate::write;
 use rota_check::{
-    Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Port, Promise, Rether, VERSION,
+    Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Network, Packets, Port, Promise, Rether, Slots,
+    VERSION,
 };
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -50,6 +51,7 @@ pub struct Document {
 enum Part {
     Port(Port, Vec<Flow>),
     Rether(Vec<Rether>),
+    Slots(Slots),
 }
 
 impl Document {
@@ -125,6 +127,7 @@ fn seen((terms, frame, part): &(HopTerms, Frame, Part)) -> Hop<'_> {
     let network = match part {
         Part::Port(port, flows) => Network::Port(*port, flows),
         Part::Rether(all) => Network::Rether(all),
+        Part::Slots(slots) => Network::Slots(*slots),
     };
     Hop { terms: *terms, frame: *frame, network }
 }
@@ -139,6 +142,8 @@ fn read_hop(n: usize, tree: Tree) -> Result<(HopTerms, Frame, Part), String> {
     let frame = part!(table, "frame", Frame);
     let part = if table.has("rether") {
         Part::Rether(each(&mut table, "rether", |table| Ok(filled!(table, Rether)))?)
+    } else if table.has("slots") {
+        Part::Slots(part!(table, "slots", Slots))
     } else {
         let port = part!(table, "port", Port);
         Part::Port(port, each(&mut table, "flows", |table| Ok(filled!(table, Flow)))?)

@@ -8,6 +8,7 @@ use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
+use super::within::is_within;
 use crate::certificate::document::Document;
 use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, Relaxation, counts_for_jitter};
@@ -50,10 +51,17 @@ pub struct Leg {
     pub share: Option<RetherShare>,
     /// A moment at which the share has this bound; its certificate states the channels of that one.
     pub moment: Span,
-    /// The longest THT of the share at any moment.
+    /// The longest THT of the share at any moment, or how long slots of a cable take in a window.
     pub tht: Option<Span>,
     /// The chance that a packet is late there, at most.
     pub late: Chance,
+}
+
+impl Leg {
+    /// What is reserved of each cycle, or of each window of a cable.
+    pub fn reserved(&self) -> Option<Span> {
+        self.share.map_or(self.tht, |share| Some(share.admitted.tht))
+    }
 }
 
 /// An accepted channel.
@@ -96,13 +104,15 @@ pub struct Refused {
 }
 
 /// A channel that fits, before it stands.
-struct Trial {
-    ask: Ask,
-    seat: Seat,
-    packets: Packets,
-    hops: Vec<Hop>,
-    legs: Vec<Leg>,
-    certificate: Option<Value>,
+pub(super) struct Trial {
+    pub(super) ask: Ask,
+    pub(super) seat: Seat,
+    pub(super) packets: Packets,
+    /// By how much the clocks of its way may differ.
+    pub(super) clocks: Clocks,
+    pub(super) hops: Vec<Hop>,
+    pub(super) legs: Vec<Leg>,
+    pub(super) certificate: Option<Value>,
 }
 
 impl<'t> Plan<'t> {
@@ -135,7 +145,11 @@ impl<'t> Plan<'t> {
     pub fn decide(&mut self, wanted: &Wanted) -> Result<Accepted, Box<Refused>> {
         self.asked += 1;
         let ends = [wanted.from, wanted.to[0]];
-        let routes = routes(self.topology, ends);
+        let mut routes = routes(self.topology, ends);
+        if routes.iter().any(|route| is_within(wanted, route)) {
+            // Nodes reach a station of their own segment over no other one.
+            routes.retain(|route| route.len() == 1);
+        }
         if routes.is_empty() {
             return Err(Box::new(self.no_way(ends)));
         }
@@ -208,6 +222,9 @@ impl<'t> Plan<'t> {
 
     /// Both passes of set-up over a route, without reserving anything.
     fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Box<Refused>> {
+        if is_within(wanted, route) {
+            return self.trial_within(wanted, &route[0]);
+        }
         let (packet_max, packets) = self.packets(wanted, route.iter().map(|step| step.segment))?;
         let (ask, seat) = (asked_of(&packets), self.seat(wanted));
         let (mut hops, mut seats) = (Vec::new(), Vec::new());
@@ -236,7 +253,7 @@ impl<'t> Plan<'t> {
         let places: Vec<usize> = (0..hops.len()).collect();
         let way = Branch { hops: &hops, places: &places };
         let certificate = self.proven(wanted, packet_max, &seat, &ask, (&legs, &[way]))?;
-        Ok(Trial { ask, seat, packets, hops, legs, certificate })
+        Ok(Trial { ask, seat, packets, clocks: CLOCKS, hops, legs, certificate })
     }
 
     /// The test of the destination. As in a network, D_max is shorter where a gateway has no room for all
@@ -296,23 +313,17 @@ impl<'t> Plan<'t> {
             life: Life { from: wanted.life.start, until: wanted.life.end },
         };
         let made = self.certified(&terms, seat, ask, (legs, branches));
-        let certificate = made.map_err(|(step, why)| self.denied(&step, why))?;
-        let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
-        let document = Document::read(&certificate.to_string()).map_err(unproven)?;
-        document
-            .check()
-            .map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
-        Ok(Some(certificate))
+        checked(made.map_err(|(step, why)| self.denied(&step, why))?).map(Some)
     }
 
     /// The channel stands from now on.
     fn stand(&mut self, trial: Trial) -> Accepted {
-        let Trial { ask, seat, packets, hops, legs, certificate } = trial;
+        let Trial { ask, seat, packets, clocks, hops, legs, certificate } = trial;
         for leg in &legs {
             self.reserve(&seat, &ask, leg, vec![leg.step.next]);
         }
-        let delay = path::delay(&hops, packets.spread, CLOCKS);
-        let jitter = path::jitter(&hops, packets.spread, CLOCKS);
+        let delay = path::delay(&hops, packets.spread, clocks);
+        let jitter = path::jitter(&hops, packets.spread, clocks);
         let late = Chance::of_message(legs.iter().map(|leg| leg.late), packets.count);
         Accepted { packets, legs, delay, jitter, late, certificate }
     }
@@ -333,6 +344,14 @@ impl<'t> Plan<'t> {
 /// The packets as every hop is asked for them, on any of the clocks.
 pub(super) fn asked_of(packets: &Packets) -> Ask {
     Ask { traffic: CLOCKS.counted(&packets.traffic), octets: packets.octets, octets_least: Octets::new(1) }
+}
+
+/// The certificate, once the independent checker has accepted it.
+pub(super) fn checked(certificate: Value) -> Result<Value, Box<Refused>> {
+    let unproven = |why: String| Refused { why, ..refused(None, "Certificate", Span::ZERO) };
+    let document = Document::read(&certificate.to_string()).map_err(unproven)?;
+    document.check().map_err(|fault| unproven(format!("no checker would accept a certificate: {fault}")))?;
+    Ok(certificate)
 }
 
 /// The refusal of the destination.

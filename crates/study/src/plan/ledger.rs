@@ -93,7 +93,8 @@ pub struct Entry {
     /// The bound.
     pub delay: Span,
     /// The longest THT that it has at any moment, on a segment under a token. Members of a group that one
-    /// station sends have one slot, and each of them this.
+    /// station sends have one slot, and each of them this. On a cable the slots of a channel of that cable
+    /// take so long in each window; none of a channel whose packets are scheduled there.
     pub tht: Option<Span>,
     /// The share behind it, as its test has found it.
     pub share: Option<RetherShare>,
@@ -128,9 +129,15 @@ impl Ledger {
         self.of_port(step, own).filter(|entry| entry.seat.late > Chance::NEVER)
     }
 
-    /// All others, whenever they are there.
+    /// All others whose packets are scheduled there, whenever they are there.
     pub fn guaranteed(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {
-        self.of_port(step, own).filter(|entry| entry.seat.late == Chance::NEVER)
+        let is_flow = |entry: &&Entry| entry.tht.is_none() && entry.seat.late == Chance::NEVER;
+        self.of_port(step, own).filter(is_flow)
+    }
+
+    /// How long the slots of each channel of a cable itself take in a window. Each is there for ever.
+    pub fn loads(&self, step: &Step, own: usize) -> impl Iterator<Item = Span> {
+        self.of_port(step, own).filter_map(|entry| entry.tht)
     }
 
     fn of_port(&self, step: &Step, own: usize) -> impl Iterator<Item = &Entry> {

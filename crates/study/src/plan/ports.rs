@@ -122,7 +122,8 @@ impl Plan<'_> {
             offer = Some(offer.map_or(one, |before| if before.delay < one.delay { one } else { before }));
         }
         // As nodes do it: the promises to the statistical class hold beside what the others have room for.
-        self.statistical_holds(step, seat, ask)?;
+        let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
+        self.statistical_holds(step, seat, Some((ask, lanes)))?;
         let (offer, delay) = (offer.unwrap_or(NO_OFFER), offer.map_or(Span::ZERO, |offer| offer.delay));
         Ok((offer, Leg { step: *step, delay, share: None, moment: start, tht: None, late }))
     }
@@ -174,7 +175,7 @@ impl Plan<'_> {
     }
 
     /// The segment of a step as its station sees it at a moment.
-    fn on_ring<R>(
+    pub(super) fn on_ring<R>(
         &self,
         step: &Step,
         seat: &Seat,
@@ -200,8 +201,9 @@ impl Plan<'_> {
         let mut all = Vec::new();
         for entry in self.ledger.at(step.segment, at, seat.channel) {
             let lanes = match entry.seat.group {
+                _ if entry.station != step.station || entry.tht.is_some() => 0,
                 // Statistical channels are in no test of guaranteed ones.
-                _ if entry.station != step.station || entry.seat.late > Chance::NEVER => 0,
+                _ if entry.seat.late > Chance::NEVER => 0,
                 None => 1,
                 Some((group, _)) if known.contains(&group) => 0,
                 Some((group, at_once)) => {
@@ -230,6 +232,7 @@ impl Plan<'_> {
         let memory = || (vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
         let (params, shares) = (self.params[step.segment], self.partitions[step.segment].shares);
         let mut port = Port::new(params, self.discipline(step.segment), shares, memory)?;
+        port.set_units(self.units(step, seat))?;
         for entry in self.standing(step, at, seat) {
             let offer = Offer { delay: entry.delay, ..NO_OFFER };
             port.admit_offered(entry.part, &entry.ask, &offer)?;
@@ -260,16 +263,21 @@ impl Plan<'_> {
         delay.minus(self.params[step.segment].link.host_slack)
     }
 
+    /// How long the slots of a cable's own channels take in a window.
+    fn units(&self, step: &Step, seat: &Seat) -> Span {
+        self.ledger.loads(step, seat.channel).sum()
+    }
+
     /// The load of a cable's port beside channels, and the share of ordinary traffic.
-    fn others(&self, step: &Step) -> (PortLoad, (Ask, Span)) {
-        link_others(&self.params[step.segment], self.discipline(step.segment), Span::ZERO)
+    fn others(&self, step: &Step, seat: &Seat) -> (PortLoad, (Ask, Span)) {
+        link_others(&self.params[step.segment], self.discipline(step.segment), self.units(step, seat))
     }
 
     /// The channels of a cable's port in the life of a new one, each with its bound: the share of ordinary
     /// traffic, those that stand, and the new one with its group, which is the last one.
     fn flows(&self, leg: &Leg, seat: &Seat, ask: &Ask) -> Vec<Standing> {
         let step = &leg.step;
-        let mut all = vec![Standing::always(self.others(step).1)];
+        let mut all = vec![Standing::always(self.others(step, seat).1)];
         let mut known: Vec<usize> = seat.group.iter().map(|(group, _)| *group).collect();
         for entry in self.ledger.guaranteed(step, seat.channel) {
             let lanes = match entry.seat.group {
@@ -303,7 +311,7 @@ impl Plan<'_> {
     ) -> Result<NetworkTerms<'m>, Denied> {
         let none = |of: &Standing| Flow { traffic: of.ask.traffic, service: Span::ZERO, delay: Span::ZERO };
         (*flows, *terms) = (all.iter().map(none).collect(), vec![FlowTerms::default(); all.len()]);
-        let (link, load) = (&self.params[leg.step.segment].link, self.others(&leg.step).0);
+        let (link, load) = (&self.params[leg.step.segment].link, self.others(&leg.step, seat).0);
         let made = port_terms(link, &load, all, all.len() - 1, flows, terms)?;
         let ends = seat.life.end.is_some() || self.ledger.has_end(&leg.step);
         if let NetworkTerms::Port(port, _) = made

@@ -137,15 +137,20 @@ impl Plan<'_> {
         }
     }
 
-    /// Tests if the statistical channels of a port keep their promise beside a guaranteed one.
-    pub(super) fn statistical_holds(&self, step: &Step, seat: &Seat, ask: &Ask) -> Result<(), DeniedAt> {
+    /// Tests if the statistical channels of a port keep their promise beside what stands there, and a
+    /// guaranteed channel with so many reservations that does not stand yet.
+    pub(super) fn statistical_holds(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        further: Option<(&Ask, usize)>,
+    ) -> Result<(), DeniedAt> {
         if self.ledger.statistical(step, seat.channel).next().is_none() {
             return Ok(());
         }
         let start = |why: Denied| (why, seat.life.start);
         let tests = self.tests(step, seat.channel).map_err(start)?;
-        let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
-        let certain = self.certain(step, seat, Some((ask, lanes)), tests.horizon())?;
+        let certain = self.certain(step, seat, further, tests.horizon())?;
         tests.check(&certain).map_err(start)
     }
 }

@@ -1,10 +1,10 @@
 use super::*;
 use rota::certificate::terms_of;
 use rota::{ChannelInfo, NodeId, ReceiverInfo};
-use rota_admission::certificate::{FrameTerms, Life, RetherTerms, StandingShare};
+use rota_admission::certificate::{FrameTerms, Life, RetherTerms, SlotsTerms, StandingShare};
 use rota_admission::rtip::{Discipline, Flow, Packets, Point, Scheduler, Traffic};
 use rota_admission::subnet::{Ask, LINK_FLOWS_OWN, LINK_POINTS, LinkPort, payload_max};
-use rota_admission::{Pace, Request, SegmentParams, admit};
+use rota_admission::{Pace, Request, SegmentParams, admit, admit_on_link};
 use rota_units::{BitRate, Octets, Span};
 
 const PERIOD: u64 = 40_000_000;
@@ -92,6 +92,75 @@ fn a_channel_of_one_segment_has_one_hop() {
     let detail =
         ChannelDetail { info: info(), terms: Some(terms), hops, destination: None, receivers: Vec::new() };
     assert_eq!(certificate(&detail).expect("it has its part")["promises"][0]["delay"], bound);
+}
+
+/// A channel of one link beside slots of others, as its node tells of it.
+fn in_slots(octets: u64, period: u64, before: Span) -> ChannelDetail {
+    let params = SegmentParams::new(BitRate::from_mbit(10), 2);
+    let pace = Pace::of(Span::from_nanos(period), params.trt).expect("a period of the link");
+    let unit_octets = Octets::new(octets);
+    let request = Request { station: 0, unit_octets, pace, periodic: false, receives: false, partition: 0 };
+    let standing = StandingShare {
+        params: &params,
+        traffic: Traffic::periodic(Span::from_nanos(period)).expect("sound"),
+        octets: unit_octets,
+        octets_least: Octets::new(1),
+        is_packet: false,
+        pace,
+        periodic: false,
+        admitted: admit_on_link(&[before], &request, &params).expect("it has room"),
+    };
+    let (offer, frame, slots) = standing.slots().expect("it was granted");
+    let hop = HopInfo {
+        medium: "link".into(),
+        regulator: "none".into(),
+        bound_ns: offer.delay.as_nanos(),
+        service_least_ns: offer.service_least.as_nanos(),
+        link_most_ns: offer.link_most.as_nanos(),
+        buffers: 2,
+        part: [0].into_iter().chain(frame.values()).chain(slots.values()).collect(),
+        ..HopInfo::default()
+    };
+    let of = |time| TermsInfo { x_min_ns: time, x_ave_ns: time, interval_ns: time, ..terms(octets, octets) };
+    let (terms, hops) = (Some(of(period)), vec![hop]);
+    ChannelDetail { info: info(), terms, hops, destination: None, receivers: Vec::new() }
+}
+
+#[test]
+fn channels_of_one_link_have_certificates_of_their_slots() {
+    let ms = 1_000_000;
+    for (octets, period, words) in [
+        (5_000, 40 * ms, "1 packet in each 31.250 ms, 4.3"),
+        (500, 12 * ms, "3 packets in each 31.250 ms, 1.6"),
+        (9_000, 110 * ms, "1 packet in 3 windows of 31.250 ms, 3.7"),
+    ] {
+        let detail = in_slots(octets, period, Span::from_millis(3));
+        let made = certificate(&detail).unwrap_or_else(|why| panic!("{octets}: {why}"));
+        let sum = sum(&detail).expect("the way is known").delay;
+        assert_eq!(made["promises"][0]["delay"], sum.as_nanos());
+        let said = share_in_words(&detail.hops[0]);
+        assert!(said.starts_with(words) && said.ends_with(" a window"), "{said}");
+        // Behind the number of flows, and the frame's, which are assumptions.
+        for (n, name) in SlotsTerms::NAMES.iter().enumerate() {
+            let at = 1 + FrameTerms::NAMES.len() + n;
+            let kept = detail.hops[0].part[at];
+            for changed in [kept + 1, kept.saturating_sub(1), kept / 2] {
+                let mut detail = detail.clone();
+                detail.hops[0].part[at] = changed;
+                assert!(changed == kept || certificate(&detail).is_err(), "{name} from {kept} to {changed}");
+            }
+        }
+    }
+    let (sound, none) = (in_slots(5_000, 40 * ms, Span::ZERO), "no flow of its link");
+    let with = |part: Vec<u64>| {
+        let mut detail = sound.clone();
+        detail.hops[0].part = part;
+        certificate(&detail).expect_err("no part")
+    };
+    assert!(with(vec![0]).contains(none));
+    let part = &sound.hops[0].part;
+    assert!(with(part[..part.len() - 1].to_vec()).contains("a form that this program does not know"));
+    assert!(with([part, &[1][..]].concat()).contains("a form that this program does not know"));
 }
 
 /// No number of a part can be another one, and no part may be missing.

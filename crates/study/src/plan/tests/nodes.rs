@@ -2,12 +2,13 @@
 //! through the nodes of the simulator in virtual time. docs/plan.md has the differences that are intended.
 
 use super::*;
+use rota::TrafficSpec;
 use rota_admission::path::Goal;
 use rota_admission::rtip::Messages;
 use rota_lab::Medium;
 use rota_sim::{
-    AcrossSpec, Answer, Chances, EndState, Manner, MediumKind, SegmentSpec, Sessions, Settings, Stream,
-    Suite, World, WorldSpec,
+    AcrossSpec, Answer, Chances, EndState, FlowState, Manner, MediumKind, SegmentSpec, Sessions, Settings,
+    Stream, Suite, World, WorldSpec,
 };
 use rota_units::Octets;
 
@@ -202,6 +203,70 @@ fn a_plan_and_nodes_decide_random_requests_alike() {
     }
     let tests = ["Open", "Load", "Overflow", "PathDelay", "PathJitter", "RetherShare"];
     assert!(tests.iter().all(|test| kinds.contains_key(*test)), "each decides some request: {kinds:?}");
+    assert!(differ.is_empty(), "{} differ\n{}", differ.len(), differ.join("\n"));
+}
+
+/// A channel of one segment: hosts beside each other, and gateways to theirs.
+fn request_within(random: &mut Stream, file: &PlanFile) -> Wanted {
+    let stations = &file.topology.stations;
+    let shares = |from: &usize, to: &usize| {
+        from != to && stations[*from].ports.iter().any(|on| stations[*to].ports.contains(on))
+    };
+    let all = (0..stations.len()).flat_map(|from| (0..stations.len()).map(move |to| (from, to)));
+    let pairs: Vec<(usize, usize)> = all.filter(|(from, to)| shares(from, to)).collect();
+    let (from, to) = pairs[random.below(pairs.len() as u64) as usize];
+    let x_min = Span::from_micros(random.between(900, 400_000));
+    let (x_ave, interval, s_max) = (x_min, x_min, Octets::new(random.between(1, 9_000)));
+    let messages = Messages { x_min, x_ave, interval, s_max };
+    let goal = Goal { delay: ms(5_000), jitter: None };
+    Wanted { from, to: vec![to], messages, goal, chances: Chances::default(), ..request(random, file) }
+}
+
+fn within_by_nodes(world: &mut World, wanted: &Wanted) -> Option<Span> {
+    let traffic = TrafficSpec::fixed(wanted.messages.s_max.get() as u32, wanted.messages.x_min, false);
+    let at = world.open_flow_as(wanted.from, wanted.to[0], traffic).ok()?;
+    world.run_for(ms(2_100));
+    let flow = &world.flows()[at];
+    (flow.state == FlowState::Open).then(|| flow.granted.bound())
+}
+
+/// Channels of one segment and channels across segments, beside each other.
+#[test]
+fn a_plan_and_nodes_decide_channels_of_one_segment_alike() {
+    let (mut kinds, mut differ) = (std::collections::BTreeMap::new(), Vec::new());
+    for seed in 100..112 {
+        let mut random = Stream::named(seed, "one segment");
+        let text = network(&mut random);
+        let file = parse(&text, Path::new("")).expect(&text);
+        let (mut world, mut network) = (world(&file, seed), Plan::new(&file));
+        for nth in 0..8 {
+            if random.below(3) == 0 {
+                let wanted = request(&mut random, &file);
+                let (planned, found) = (by_plan(&mut network, &wanted), by_nodes(&mut world, &wanted));
+                if planned != found {
+                    differ.push(format!("{seed}.{nth}: {wanted:?}\n   {planned:?}\n   {found:?}"));
+                    break;
+                }
+                continue;
+            }
+            let wanted = request_within(&mut random, &file);
+            let (planned, found) = (network.decide(&wanted), within_by_nodes(&mut world, &wanted));
+            let medium = match &planned {
+                Ok(Accepted { legs, .. }) if legs[0].share.is_some() => "ring",
+                Ok(_) => "link",
+                Err(_) => "refused",
+            };
+            *kinds.entry(medium).or_insert(0) += 1;
+            if planned.as_ref().ok().map(|accepted| accepted.delay) != found {
+                differ.push(format!("{seed}.{nth}: {wanted:?}\n   {planned:?}\n   {found:?}"));
+                break;
+            }
+            let Ok(Accepted { certificate, delay, .. }) = planned else { continue };
+            let certificate = certificate.expect("a channel of one segment has one");
+            assert_eq!(certificate["promises"][0]["delay"], delay.as_nanos(), "{seed}.{nth}");
+        }
+    }
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
     assert!(differ.is_empty(), "{} differ\n{}", differ.len(), differ.join("\n"));
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::statistical::borne;
-use rota_admission::rtip::NodeTest;
+use rota_admission::rtip::{Messages, NodeTest};
 use rota_units::Octets;
 
 fn file() -> PlanFile {
@@ -90,9 +90,20 @@ fn guaranteed_channels_are_not_touched_and_touch_no_promise() {
     small.messages.interval = Span::from_millis(100);
     let mut few = Plan::new(&file);
     few.decide(&file.wanted[0]).expect("one has room");
-    let [beside, alone] = [few, Plan::new(&file)].map(|mut plan| plan.decide(&small).expect("it is small"));
-    assert_eq!((beside.delay, &beside.legs), (alone.delay, &alone.legs));
-    assert_eq!(beside.certificate, alone.certificate);
+    let mut in_slots = small.clone();
+    let cycle = Span::from_millis(34);
+    let Messages { s_max, .. } = small.messages;
+    in_slots.messages = Messages { x_min: cycle, x_ave: cycle, interval: cycle, s_max };
+    // A channel of the link itself has slots, and one that ends has packets there.
+    small.life.end = Some(Span::from_millis(60_000));
+    for (small, is_slots) in [(small, false), (in_slots, true)] {
+        let plans = [few.clone(), Plan::new(&file)];
+        let [beside, alone] = plans.map(|mut plan| plan.decide(&small).expect("it is small"));
+        assert_eq!((beside.delay, &beside.legs), (alone.delay, &alone.legs));
+        let certificate = alone.certificate.expect("it is guaranteed");
+        assert_eq!(beside.certificate.as_ref(), Some(&certificate));
+        assert_eq!(certificate["hops"][0]["slots"].is_object(), is_slots, "{certificate}");
+    }
 }
 
 /// The chance is divided by the links that are left and the packets of a message; a segment under a token
