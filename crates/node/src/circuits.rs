@@ -405,7 +405,7 @@ impl Circuit {
 mod tests {
     use super::*;
     use rota_proto::circuits::EndRole;
-    use rota_proto::vc::{Counts, Losses};
+    use rota_proto::vc::{Counts, Losses, Standing};
     use rota_shm::{CircuitShape, NodeCircuitSource, open_circuit_source};
     use rota_wire::{FlowControl, MacAddr, Quality};
 
@@ -418,8 +418,8 @@ mod tests {
         let counts = Counts { tpdus: 9, messages: 4 };
         let taken = Counts { tpdus: 6, messages: 3 };
         let lost = Losses { tpdus: 1, dropped: 1, messages: 1 };
-        let (circuit, name, again, bad, offered) = (ID, 1, 0, 0, false);
-        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, offered }
+        let (circuit, name, again, bad, standing) = (ID, 1, 0, 0, Standing::default());
+        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, standing }
     }
 
     /// `rota pipe` said that 0 TPDUs were certainly taken.

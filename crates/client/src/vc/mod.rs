@@ -51,7 +51,8 @@ pub use duplex::Duplex;
 pub use guarantee::Guarantee;
 pub use receiver::Receiver;
 pub use rota_shm::CircuitEnd;
-pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitTerms};
+pub use rota_contract::{CircuitStage, CircuitWait};
+pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitNow, CircuitTerms};
 pub use sender::{Report, Sender, Written};
 
 use crate::node::{Node, NodeError};
@@ -345,12 +346,16 @@ fn sleep(
 /// # Errors
 /// [`VcError::Node`].
 pub fn list(control: &ControlName) -> Result<Vec<CircuitInfo>, VcError> {
-    let (session, _) = Session::begin(control)?;
-    let mut all = match session.request(&Request::Circuit(CircuitAsk::List), LOCAL_TIMEOUT)?.body {
-        Reply::Circuit(CircuitAnswer::List(all)) => all,
-        other => return Err(unexpected(other).into()),
-    };
-    let channels = Node::connect(control)?.channels()?;
+    list_of(&mut Node::connect(control)?)
+}
+
+/// The same of a node that this program has a connection to.
+///
+/// # Errors
+/// [`VcError::Node`].
+pub fn list_of(node: &mut Node) -> Result<Vec<CircuitInfo>, VcError> {
+    let mut all = node.circuits()?;
+    let channels = node.channels()?;
     all.extend(channels.iter().filter(|channel| channel.service >= CHANNELS).map(of_channel));
     Ok(all)
 }
@@ -379,7 +384,13 @@ fn of_channel(info: &ChannelInfo) -> CircuitInfo {
         tpdus_lost: lost,
         messages_lost: 0,
         bad: 0,
-        waits: false,
+        now: CircuitNow {
+            stage: CircuitStage::Open,
+            waits_for: CircuitWait::Nothing,
+            window: CARRIED_WINDOW,
+            flying: 0,
+            octets: 0,
+        },
         channel: Some(CarriedInfo {
             channel: info.channel,
             bound_ns: contract.bound_ns,

@@ -7,7 +7,8 @@ use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
 use rota_proto::PortId;
 use rota_proto::circuits::{CircuitView, EndRole};
-use rota_shm::control::CircuitInfo;
+use rota_proto::vc::Standing;
+use rota_shm::control::{CircuitInfo, CircuitNow};
 use rota_units::Instant;
 use rota_wire::FlowControl;
 
@@ -58,6 +59,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn circuit_info(&self, port: PortId, interface: &str, view: &CircuitView) -> CircuitInfo {
         let CircuitView { terms, counts, taken, .. } = view;
+        let Standing { stage, waits_for, window, flying, octets } = view.standing;
         let flow = match view.flow {
             FlowControl::Open => "open",
             FlowControl::Window => "window",
@@ -83,7 +85,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             tpdus_lost: view.lost.tpdus + view.lost.dropped,
             messages_lost: view.lost.messages,
             bad: view.bad,
-            waits: view.offered,
+            now: CircuitNow { stage, waits_for, window, flying, octets },
             channel: None,
         }
     }

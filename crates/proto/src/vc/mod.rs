@@ -45,6 +45,7 @@ pub use smart::{Expiry, Learned, Smart};
 pub use source::{Request, Source, SourceEvent, Unfinished, Unsound};
 pub use trip::{Pace, TRIES_MAX};
 
+use rota_contract::{CircuitStage, CircuitWait};
 use rota_wire::{Refusal, ResetCause, Tpdu, TpduBody};
 
 /// The largest window, in TPDUs.
@@ -57,6 +58,21 @@ pub struct Counts {
     pub tpdus: u64,
     /// Whole messages; 0 in a stream.
     pub messages: u64,
+}
+
+/// How one end stands at a moment, to look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How far it is.
+    pub stage: CircuitStage,
+    /// What its next step waits for.
+    pub waits_for: CircuitWait,
+    /// TPDUs that may be on their way; of a receiver those for which it has room.
+    pub window: u32,
+    /// TPDUs on their way; of a receiver those that its program has yet to take.
+    pub flying: u32,
+    /// Octets of data so far, each once.
+    pub octets: u64,
 }
 
 /// How a circuit has ended.

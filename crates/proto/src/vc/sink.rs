@@ -4,7 +4,8 @@ use super::listener::Offer;
 use super::loose::{LooseInbox, Losses};
 use super::segment::{Arrival, Inbox, Piece};
 use super::trip::{Pace, Retry, Trip};
-use super::{Counts, End, Timer};
+use super::{Counts, End, Standing, Timer};
+use rota_contract::{CircuitStage, CircuitWait};
 use rota_units::Instant;
 use rota_wire::{FlowControl, ResetCause, Terms, Tpdu, TpduBody};
 use std::collections::VecDeque;
@@ -74,6 +75,14 @@ impl Kept {
         match self {
             Self::Sure(inbox) => inbox.taken(),
             Self::Loose(inbox) => inbox.taken().0,
+        }
+    }
+
+    /// TPDUs in sequence that wait for the program, and whether some behind a missing one do.
+    const fn held(&self) -> (u64, bool) {
+        match self {
+            Self::Sure(inbox) => (inbox.cum() - inbox.taken(), inbox.top() > inbox.cum()),
+            Self::Loose(inbox) => (inbox.cum() - inbox.base(), inbox.top() > inbox.cum()),
         }
     }
 
@@ -163,6 +172,8 @@ pub struct Sink {
     answer: Option<TpduBody>,
     event: Option<SinkEvent>,
     readable: bool,
+    /// Octets of data that have come, each once.
+    octets: u64,
     doubles: u64,
     bad: u64,
 }
@@ -193,6 +204,7 @@ impl Sink {
             answer: None,
             event: None,
             readable: false,
+            octets: 0,
             doubles: 0,
             bad: 0,
         }
@@ -251,6 +263,26 @@ impl Sink {
         }
     }
 
+    /// How it stands, to look at; `offered`: no program has accepted it.
+    pub fn standing(&self, offered: bool) -> Standing {
+        let stage = match self.state {
+            State::Open if offered => CircuitStage::Offered,
+            State::Open if self.announced.is_none() => CircuitStage::Open,
+            State::Open | State::Closing => CircuitStage::Closing,
+            State::Lingering | State::Ended => CircuitStage::Ended,
+        };
+        let (held, has_missing) = self.inbox.held();
+        let waits_for = match stage {
+            CircuitStage::Offered => CircuitWait::Acceptance,
+            CircuitStage::Ended => CircuitWait::Nothing,
+            _ if self.state == State::Closing => CircuitWait::Answer,
+            _ if self.peek().is_some() => CircuitWait::Program,
+            _ if has_missing => CircuitWait::Missing,
+            _ => CircuitWait::Peer,
+        };
+        Standing { stage, waits_for, window: self.terms.window, flying: held as u32, octets: self.octets }
+    }
+
     /// True if the sender waits for answers to its data.
     const fn answers(&self) -> bool {
         let quality = &self.terms.quality;
@@ -301,7 +333,10 @@ impl Sink {
             return self.violated();
         }
         match self.inbox.accept(sequence, piece, data) {
-            Arrival::New => self.note_arrival(sequence),
+            Arrival::New => {
+                self.octets += data.len() as u64;
+                self.note_arrival(sequence);
+            }
             Arrival::Double => {
                 self.doubles += 1;
                 self.note_arrival(sequence);

@@ -1,5 +1,7 @@
 //! The end that sends.
 
+mod look;
+
 use super::flow::Flow;
 use super::segment::{Outbox, Written};
 use super::smart::{Expiry, Smart};
@@ -97,6 +99,8 @@ pub struct Source {
     stood: u32,
     /// Without error control: the counts that the other end's program has taken, which its close tells.
     told: Counts,
+    /// Octets of data that have left, each once.
+    octets: u64,
     bad: u64,
 }
 
@@ -144,6 +148,7 @@ impl Source {
             blocked: false,
             stood: 0,
             told: Counts::default(),
+            octets: 0,
             bad: 0,
         })
     }
@@ -633,6 +638,7 @@ impl Source {
             && self.may_send_new(behind)
             && (behind <= self.outbox.ready() || self.outbox.has_part());
         self.flow.left(now, sequence, octets, more, &self.smart);
+        self.octets += octets.saturating_sub(TPDU_HEADER_OCTETS as u64);
         self.smart.send(now);
         if !self.terms.quality.error_control {
             self.outbox.release(sequence);

@@ -1,6 +1,6 @@
 //! What programs and nodes say to each other about circuits of the native-mode transport.
 
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, CircuitStage, CircuitWait};
 use serde::{Deserialize, Serialize};
 
 /// How a circuit's sender is held.
@@ -150,11 +150,27 @@ pub struct CircuitInfo {
     pub messages_lost: u64,
     /// TPDUs that no sound other end sends.
     pub bad: u64,
-    /// No program has accepted it yet.
-    pub waits: bool,
+    /// How it stands at this moment.
+    pub now: CircuitNow,
     /// The channel that carries a guaranteed circuit; none of another one.
     #[serde(default)]
     pub channel: Option<CarriedInfo>,
+}
+
+/// How one end of a circuit stands at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitNow {
+    /// How far it is.
+    pub stage: CircuitStage,
+    /// What its next step waits for.
+    pub waits_for: CircuitWait,
+    /// TPDUs that its flow control lets be on their way; of a receiver those for which it has room.
+    pub window: u32,
+    /// TPDUs on their way, as far as a sender knows; of a receiver those that its program has yet to take.
+    pub flying: u32,
+    /// Octets of data so far, each once: written to the wire, or come.
+    pub octets: u64,
 }
 
 /// The channel of a guaranteed circuit.
