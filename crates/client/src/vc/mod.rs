@@ -28,7 +28,8 @@
 //! `poll`, `epoll` or `select` each end has a descriptor ([`AsFd`]): call
 //! [`Sender::arm`] or [`Receiver::arm`], and where it says that there is nothing to do yet, wait for the
 //! descriptor to become readable. That of a listener is readable when a circuit waits to be accepted: call
-//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it.
+//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it. The example
+//! `async_echo` does so in the `AsyncFd` of tokio.
 //!
 //! **Ends.** [`Sender::finish`] ends a circuit in order: it says at both ends that the receiving program has
 //! taken all of it. An end that is dropped before that, or whose program dies, is reset: the other end is
@@ -65,7 +66,7 @@ use rota_shm::control::{
 };
 use rota_shm::{BoardView, EventSeen, MemoryError, Waited, open_circuit_sink};
 use rota_units::{BitRate, Instant, Octets, Span};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use watch::Any;
 
 /// A handshake is given up by the node in less.
@@ -312,6 +313,13 @@ impl CircuitListener {
 impl AsFd for CircuitListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.any.as_fd()
+    }
+}
+
+/// For event loops that want it so, as the `AsyncFd` of tokio.
+impl AsRawFd for CircuitListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 
