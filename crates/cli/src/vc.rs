@@ -103,7 +103,7 @@ fn show_one(info: &CircuitInfo, format: Format) {
     outln!("circuit {circuit} {} over {port}, service {service}", way(info));
     let control = if info.error_control { "error control" } else { "no error control" };
     let kind = if info.stream { "a stream of octets" } else { "messages" };
-    outln!("  {kind}, {control}, flow control {flow}");
+    outln!("  {kind}, {control}, flow control {}", flow.word());
     outln!("  window {window} TPDUs of {octets} octets at most");
     let CircuitInfo { tpdus, tpdus_taken, messages, messages_taken, again, bad, .. } = info;
     outln!("  TPDUs     {tpdus}, taken {tpdus_taken}, again {again}, bad {bad}");
@@ -150,7 +150,7 @@ fn document(info: &CircuitInfo) -> Value {
         "tpdu_octets_max": info.octets,
         "error_control": info.error_control,
         "stream": known(info, info.stream),
-        "flow": info.flow,
+        "flow": info.flow.word(),
         "tpdus": info.tpdus,
         "tpdus_taken": known(info, info.tpdus_taken),
         "messages": known(info, info.messages),

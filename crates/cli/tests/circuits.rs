@@ -138,6 +138,30 @@ fn the_monitor_and_the_log_tell_of_a_circuit() {
     assert_none(&lab, 1);
 }
 
+/// A listener takes the classes that it names, and the sender of another one hears so: exit code 3.
+#[test]
+fn a_listener_takes_the_classes_that_it_names() {
+    let Some(lab) = Lab::up("circuits-take", 2) else { return };
+    let content = make_file(&lab, 50_000);
+    let (source, copy) = (lab.file("source"), lab.file("copy"));
+    let receiver = receiver(&lab, 2, &copy, "--take reliable,guaranteed");
+    let ended = sender(&lab, 1, "n2", &source, "--class best-effort").finish();
+    assert!(ended.code() == 3 && ended.err.contains("did not take the circuit"), "{}", ended.err);
+    assert!(ended.err.contains("its reason is 1"), "{}", ended.err);
+    sender(&lab, 1, "n2", &source, "").finish().well();
+    receiver.finish().well();
+    assert!(std::fs::read(&copy).unwrap() == content);
+    let picky = self::receiver(&lab, 2, &copy, "--take reliable");
+    let words = "--class guaranteed --rate 4mbit";
+    let ended = sender(&lab, 1, "n2", &source, words).finish();
+    // A channel has no word for a reason.
+    assert!(ended.code() != 0 && ended.err.contains("given the circuit up"), "{}", ended.err);
+    sender(&lab, 1, "n2", &source, "").finish().well();
+    picky.finish().well();
+    assert_none(&lab, 1);
+    assert_none(&lab, 2);
+}
+
 /// Without error control each line that arrives is one that was sent, in order, and the receiver says how
 /// many are lost.
 #[test]

@@ -1,5 +1,5 @@
-//! Circuits under tokio: `async_echo serve 7` on one station, `async_echo ask n2 7` on another one, which sends
-//! messages over four circuits at once.
+//! Circuits under tokio: `async_echo serve 7` on one station, `async_echo ask n2 7` on another one, which
+//! sends messages over four circuits at once.
 //!
 //! Each end has a descriptor. Where a call that does not wait has nothing to do, and `arm` says so too, an
 //! `AsyncFd` waits for it.

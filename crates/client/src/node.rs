@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
-    ChannelDetail, ChannelInfo, CircuitAnswer, CircuitAsk, CircuitInfo, ControlName, EndInfo, IncidentInfo, InvitationInfo, Message, ReceiverInfo,
-    RefusalInfo, Reply, Request, SocketError, StatusInfo,
+    ChannelDetail, ChannelInfo, CircuitAnswer, CircuitAsk, CircuitInfo, ControlName, EndInfo, IncidentInfo,
+    InvitationInfo, Message, ReceiverInfo, RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;

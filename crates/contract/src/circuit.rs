@@ -48,6 +48,30 @@ pub enum CircuitWait {
     Missing,
 }
 
+/// The flow control of a circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[strum(serialize_all = "kebab-case")]
+pub enum FlowName {
+    /// The receiver's room alone, and without error control nothing.
+    Open,
+    /// A window that follows losses, too.
+    Window,
+    /// A leaky bucket.
+    Bucket,
+    /// Packet-pair.
+    PacketPair,
+    /// A channel, which carries the circuit.
+    Channel,
+}
+
+impl FlowName {
+    /// The word that programs use.
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
+}
+
 impl CircuitStage {
     /// The word that programs use.
     pub fn word(self) -> &'static str {
@@ -85,7 +109,10 @@ mod tests {
 
     #[test]
     fn words_are_those_of_documents() {
-        assert_eq!((CircuitStage::Offered.word(), CircuitWait::Acknowledgement.word()), ("offered", "acknowledgement"));
+        assert_eq!(
+            (CircuitStage::Offered.word(), CircuitWait::Acknowledgement.word()),
+            ("offered", "acknowledgement")
+        );
         assert_eq!(CircuitWait::default().phrase(), "nothing");
     }
 }

@@ -399,7 +399,36 @@ fn a_circuit_says_how_far_it_is_and_what_it_waits_for(kind: MediumKind) {
     assert_eq!(stands(&mut pair, B, receiver).0, CircuitStage::Ended);
 }
 
+/// A program that looks at the quality of a circuit and does not take it: the other one reads the reason,
+/// also where the first word of it is lost, and nothing stays.
+fn a_circuit_that_is_declined_tells_its_sender_why(kind: MediumKind) {
+    for loses in [0, 2] {
+        let mut pair = listening(kind);
+        let (sender, receiver) = open(&mut pair, &request());
+        pair.loses = loses;
+        let now = pair.now;
+        pair.node(B).circuit_decline(now, receiver, 4_711);
+        pair.drain(B);
+        assert_eq!(pair.node(B).circuit(receiver), None, "its program has it no more");
+        for _ in 0..40 {
+            let now = pair.now;
+            pair.node(A).circuit_write(now, sender, b"nobody reads it", true);
+            pair.drain(A);
+            pair.run(ms(100));
+        }
+        assert_eq!(ends(&pair, A), [End::Declined(4_711)], "every {loses}. frame is lost");
+        assert!(ends(&pair, B).is_empty());
+        pair.loses = 0;
+        let now = pair.now;
+        pair.node(A).circuit_release(now, sender);
+        pair.drain(A);
+        pair.run(ms(60_000));
+        assert_nothing_left(&mut pair);
+    }
+}
+
 both!(
+    a_circuit_that_is_declined_tells_its_sender_why,
     a_circuit_says_how_far_it_is_and_what_it_waits_for,
     a_message_passes,
     each_quality_tells_its_parents_of_all_there_is_to_do,

@@ -200,6 +200,12 @@ pub enum TpduBody {
         /// As in a close.
         messages: u64,
     },
+    /// The program of the receiver did not take the circuit: nothing of it was read. It answers all that
+    /// comes for the circuit.
+    Decline {
+        /// Why, in a number whose meaning the two programs know.
+        reason: u32,
+    },
     /// "Say where you are": an [`TpduBody::Ack`] answers it.
     Ask,
 }
@@ -271,6 +277,7 @@ impl Tpdu {
             8 => TpduBody::Close { tpdus: reader.u64()?, messages: reader.u64()? },
             9 => TpduBody::Closed { tpdus: reader.u64()?, messages: reader.u64()? },
             10 => TpduBody::Ask,
+            11 => TpduBody::Decline { reason: reader.u32()? },
             _ => return Err(Malformed::Field("TPDU kind")),
         };
         if matches!(body, TpduBody::Open(_)) && circuit != 0 {
@@ -305,6 +312,9 @@ impl Tpdu {
                 writer.u64(tpdus).u64(messages);
             }
             TpduBody::Ask => {}
+            TpduBody::Decline { reason } => {
+                writer.u32(reason);
+            }
         }
         writer.written()
     }
@@ -321,6 +331,7 @@ impl Tpdu {
             TpduBody::Close { .. } => (8, 0),
             TpduBody::Closed { .. } => (9, 0),
             TpduBody::Ask => (10, 0),
+            TpduBody::Decline { .. } => (11, 0),
         }
     }
 }

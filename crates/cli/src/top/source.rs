@@ -156,8 +156,7 @@ impl Circuits {
     fn look(&mut self, now: Instant, told: &[CircuitInfo]) {
         let before = std::mem::take(&mut self.before);
         self.all = told.iter().map(|info| circuit(info, now, &before)).collect();
-        self.before =
-            told.iter().map(|info| ((info.circuit, info.sends), (now, info.now.octets))).collect();
+        self.before = told.iter().map(|info| ((info.circuit, info.sends), (now, info.now.octets))).collect();
     }
 }
 

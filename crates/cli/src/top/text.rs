@@ -118,8 +118,8 @@ fn circuit_line(out: &mut String, here: &str, circuit: &Circuit) {
     let rate = rate_bps.map_or("not known".into(), bits);
     let _ = writeln!(
         out,
-        "circuit   {} {from} -> {to}, service {service}, {class}, {stage}: {rate}, again {again}, lost {lost}, \
-         {flying} of window {window}, waits for {}",
+        "circuit   {} {from} -> {to}, service {service}, {class}, {stage}: {rate}, again {again}, lost \
+         {lost}, {flying} of window {window}, waits for {}",
         circuit.circuit, circuit.waits_for_words
     );
 }

@@ -59,6 +59,7 @@ pub fn circuit(entry: &Entry) -> Option<String> {
         TpduBody::Close { tpdus, messages } => format!("close behind {tpdus} TPDUs, {messages} messages"),
         TpduBody::Closed { tpdus, messages } => format!("closed behind {tpdus} TPDUs, {messages} messages"),
         TpduBody::Ask => "ask".to_owned(),
+        TpduBody::Decline { reason } => format!("decline for reason {reason}"),
     };
     let name = if circuit == 0 { "a circuit".to_owned() } else { format!("circuit {circuit}") };
     Some(format!("{name}: {said}"))

@@ -51,8 +51,8 @@ mod watch;
 pub use duplex::Duplex;
 pub use guarantee::Guarantee;
 pub use receiver::Receiver;
+pub use rota_contract::{CircuitStage, CircuitWait, FlowName};
 pub use rota_shm::CircuitEnd;
-pub use rota_contract::{CircuitStage, CircuitWait};
 pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitNow, CircuitTerms};
 pub use sender::{Report, Sender, Written};
 
@@ -193,6 +193,13 @@ impl Default for Options {
     }
 }
 
+/// What became of a look for the next circuit.
+enum Next {
+    None,
+    Taken(Box<Receiver>),
+    Declined,
+}
+
 /// The most that a listener takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
@@ -206,6 +213,15 @@ impl Default for ListenOptions {
     fn default() -> Self {
         Self { window: 256, backlog: 4 }
     }
+}
+
+/// A circuit that waits for the answer of its listener's program.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The station that asks: its name, or its address where no name is known.
+    pub from: &'a str,
+    /// Its quality, and what would be agreed.
+    pub terms: &'a CircuitTerms,
 }
 
 /// Takes circuits of a service.
@@ -264,10 +280,26 @@ impl CircuitListener {
     /// [`VcError::TimedOut`], [`VcError::NodeGone`], [`VcError::Node`]. After the last of them it may be
     /// called again: a node that had no room for one connection more may have it then.
     pub fn accept(&mut self, timeout: Span) -> Result<Receiver, VcError> {
+        self.accept_if(timeout, |_| Ok(()))
+    }
+
+    /// The same of those that `judge` takes. The program of another one hears [`CircuitEnd::Declined`] with
+    /// the reason, a number whose meaning the two programs know; that of a guaranteed one, which a channel
+    /// carries, hears that the circuit was given up, and no reason. Nothing of it was read.
+    ///
+    /// # Errors
+    /// As [`CircuitListener::accept`].
+    pub fn accept_if(
+        &mut self,
+        timeout: Span,
+        mut judge: impl FnMut(&Asked<'_>) -> Result<(), u32>,
+    ) -> Result<Receiver, VcError> {
         let give_up = crate::now() + timeout;
         loop {
-            if let Some(receiver) = self.accept_now()? {
-                return Ok(receiver);
+            match self.accept_now(&mut judge)? {
+                Next::Taken(receiver) => return Ok(*receiver),
+                Next::Declined => continue,
+                Next::None => {}
             }
             if self.session.is_gone() {
                 return Err(VcError::NodeGone);
@@ -280,19 +312,24 @@ impl CircuitListener {
         }
     }
 
-    fn accept_now(&mut self) -> Result<Option<Receiver>, VcError> {
+    fn accept_now(&mut self, judge: &mut impl FnMut(&Asked<'_>) -> Result<(), u32>) -> Result<Next, VcError> {
         if let Some(coming) = &mut self.coming
             && let Some((arrivals, terms)) = coming.next(&self.any)?
         {
-            return Ok(Some(Receiver::carried_by(arrivals, terms)));
+            let from = arrivals.from();
+            return Ok(match judge(&Asked { from: &from, terms: &terms }) {
+                Ok(()) => Next::Taken(Box::new(Receiver::carried_by(arrivals, terms))),
+                // The end of its channel tells the sender.
+                Err(_) => Next::Declined,
+            });
         }
         self.ask()?;
-        let Some((session, sent)) = &self.next else { return Ok(None) };
+        let Some((session, sent)) = &self.next else { return Ok(Next::None) };
         let answer = match session.answer(*sent, Span::ZERO) {
-            Err(NodeError::Socket(rota_shm::control::SocketError::TimedOut(_))) => return Ok(None),
+            Err(NodeError::Socket(rota_shm::control::SocketError::TimedOut(_))) => return Ok(Next::None),
             answer => answer,
         };
-        let Some((session, _)) = self.next.take() else { return Ok(None) };
+        let Some((session, _)) = self.next.take() else { return Ok(Next::None) };
         self.any.remove(&session);
         let message = match answer {
             Ok(message) => message,
@@ -302,11 +339,24 @@ impl CircuitListener {
         let Reply::Circuit(CircuitAnswer::Accepted { from, terms }) = message.body else {
             return Err(unexpected(message.body).into());
         };
-        let memory = open_circuit_sink(message.descriptors)?;
-        mapped(&session, LOCAL_TIMEOUT)?;
+        let judged = judge(&Asked { from: &from, terms: &terms });
+        let next = match judged {
+            Ok(()) => {
+                let memory = open_circuit_sink(message.descriptors)?;
+                mapped(&session, LOCAL_TIMEOUT)?;
+                Next::Taken(Box::new(Receiver::new(session, memory, from, terms)))
+            }
+            Err(reason) => {
+                let declined = Request::Circuit(CircuitAsk::Decline { reason });
+                match session.request(&declined, LOCAL_TIMEOUT)?.body {
+                    Reply::Circuit(CircuitAnswer::Done) => Next::Declined,
+                    other => return Err(unexpected(other).into()),
+                }
+            }
+        };
         // This circuit is there, whatever comes of the next one: the next call says what.
         let _ = self.ask();
-        Ok(Some(Receiver::new(session, memory, from, terms)))
+        Ok(next)
     }
 }
 
@@ -382,7 +432,7 @@ fn of_channel(info: &ChannelInfo) -> CircuitInfo {
         octets: contract.unit_octets_max.saturating_sub(CARRIED_HEAD_OCTETS as u32),
         error_control: false,
         stream: false,
-        flow: "channel".to_owned(),
+        flow: FlowName::Channel,
         // The greeting is a unit, too.
         tpdus: info.units.saturating_sub(1),
         tpdus_taken: 0,

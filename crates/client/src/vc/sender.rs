@@ -98,8 +98,12 @@ impl Sender {
         let (window, level, quality) = (options.window, options.level, options.quality());
         let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
         let message = session.request(&Request::Circuit(asked), deadline.left())?;
-        let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
-            return Err(unexpected(message.body).into());
+        let terms = match message.body {
+            Reply::Circuit(CircuitAnswer::Opened(terms)) => terms,
+            Reply::Circuit(CircuitAnswer::Declined { reason }) => {
+                return Err(VcError::Ended(CircuitEnd::Declined(reason)));
+            }
+            other => return Err(unexpected(other).into()),
         };
         let memory = open_circuit_source(message.descriptors)?;
         mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;

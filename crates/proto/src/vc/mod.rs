@@ -26,6 +26,7 @@ mod listener;
 mod loose;
 mod packet_pair;
 mod segment;
+mod serials;
 mod sink;
 mod smart;
 mod source;
@@ -94,6 +95,8 @@ pub enum End {
     Refused(Refusal),
     /// The other end has ended it.
     Reset(ResetCause),
+    /// The listener's program did not take it, for a reason of its own.
+    Declined(u32),
     /// Nobody has answered the handshake.
     NoAnswer,
     /// The other end has been silent for too long, or has acknowledged nothing in eight time-outs.

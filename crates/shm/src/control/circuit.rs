@@ -1,6 +1,6 @@
 //! What programs and nodes say to each other about circuits of the native-mode transport.
 
-use rota_contract::{ChannelId, CircuitStage, CircuitWait};
+use rota_contract::{ChannelId, CircuitStage, CircuitWait, FlowName};
 use serde::{Deserialize, Serialize};
 
 /// How a circuit's sender is held.
@@ -50,6 +50,8 @@ pub struct CircuitTerms {
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
+    /// How the sender is held, as was asked for.
+    pub flow: FlowName,
 }
 
 /// A request about circuits. One connection has one listener, or one end of a circuit.
@@ -83,6 +85,11 @@ pub enum CircuitAsk {
         /// The level of the queue of ordinary traffic, 0 to 7.
         level: u8,
     },
+    /// The client does not take the circuit that it was given: its sender is told why.
+    Decline {
+        /// Why, in a number whose meaning the two programs know.
+        reason: u32,
+    },
     /// The client has mapped the memory of its end: seal it and let octets flow.
     Mapped,
     /// Asks for the ends of circuits at this node.
@@ -104,6 +111,13 @@ pub enum CircuitAnswer {
         /// The agreement.
         terms: CircuitTerms,
     },
+    /// To [`CircuitAsk::Open`]: the listener's program did not take the circuit.
+    Declined {
+        /// Why, in a number whose meaning the two programs know.
+        reason: u32,
+    },
+    /// To [`CircuitAsk::Decline`].
+    Done,
     /// To [`CircuitAsk::Mapped`].
     Mapped,
     /// To [`CircuitAsk::List`].
@@ -132,8 +146,8 @@ pub struct CircuitInfo {
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
-    /// "open", "window", "bucket" or "packet-pair"; of a sender the one in use.
-    pub flow: String,
+    /// Of a sender the one in use.
+    pub flow: FlowName,
     /// TPDUs that were written or have come in sequence.
     pub tpdus: u64,
     /// TPDUs that the receiver's program is known to have taken.

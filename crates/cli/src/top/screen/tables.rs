@@ -184,7 +184,8 @@ impl Painter<'_> {
     }
 
     fn circuit(&self, circuit: &Circuit, wide: bool) -> Line<'static> {
-        let Circuit { sends, peer, service, class, stage, rate_bps, again, lost, window, flying, .. } = circuit;
+        let Circuit { sends, peer, service, class, stage, rate_bps, again, lost, window, flying, .. } =
+            circuit;
         let here = &self.picture.name;
         let who = if *sends { format!("{here}→{peer}") } else { format!("{peer}→{here}") };
         let service = if wide { format!("{service:<11}") } else { String::new() };

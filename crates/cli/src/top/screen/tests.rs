@@ -260,7 +260,8 @@ fn a_circuit_has_a_row_with_what_it_waits_for() {
         }
     }
     let page = crate::top::text::page(&picture);
-    let line = "-> n2, service 7, reliable, open: 48.4 Mbit/s, again 17, lost 0, 12 of window 40, waits for the";
+    let line =
+        "-> n2, service 7, reliable, open: 48.4 Mbit/s, again 17, lost 0, 12 of window 40, waits for the";
     assert!(page.contains(line), "{page}");
 }
 

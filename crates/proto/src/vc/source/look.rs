@@ -19,7 +19,7 @@ impl Source {
             waits_for: self.waits_for(),
             window: window as u32,
             flying: self.smart.flying() as u32,
-            octets: self.octets,
+            octets: self.seen.octets,
         }
     }
 
