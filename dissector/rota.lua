@@ -48,7 +48,7 @@ local CAUSES = {
 }
 local TPDUS = {
     [1] = "data", [2] = "ack", [3] = "open", [4] = "accept", [5] = "confirm", [6] = "refuse", [7] = "reset",
-    [8] = "close", [9] = "closed", [10] = "ask",
+    [8] = "close", [9] = "closed", [10] = "ask", [11] = "decline",
 }
 local VERDICTS = { [0] = "prove that you live", [1] = "full", [2] = "other settings", [3] = "held off",
     [4] = "your counter is behind" }
@@ -120,6 +120,7 @@ field("tpdu_max", ProtoField.uint16, "Octets of data at most", base.DEC)
 field("quality", ProtoField.uint8, "Quality", base.HEX)
 field("circuit_zero", ProtoField.uint8, "Zero", base.DEC)
 field("refused", ProtoField.uint8, "Refusal or cause", base.DEC)
+field("reason", ProtoField.uint32, "Reason", base.DEC)
 field("tpdus", ProtoField.uint64, "TPDUs in all", base.DEC)
 field("messages", ProtoField.uint64, "Messages in all", base.DEC)
 field("tpdu_data", ProtoField.bytes, "Data")
@@ -505,6 +506,8 @@ BODIES[18] = function(r)
         r:take("refused", 1)
     elseif kind == 8 or kind == 9 then
         r:all { { "tpdus", 8 }, { "messages", 8 } }
+    elseif kind == 11 then
+        r:take("reason", 4)
     end
     return kind and (TPDUS[kind] or "TPDU of kind " .. kind)
 end

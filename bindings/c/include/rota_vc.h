@@ -64,8 +64,16 @@ enum {
     ROTA_VC_GAP = 10,         /* TPDUs lost in front of what rota_vc_recv gave last, told once: ask after each call. No call
                                * joins octets of a stream from before and behind a gap */
     ROTA_VC_BOUND_NS = 11,    /* of a guaranteed circuit: from the turn of a TPDU to its arrival, at most; 0 of another one */
-    ROTA_VC_TPDU = 12         /* octets of a TPDU at most; one of a guaranteed circuit takes its turn however short it is */
+    ROTA_VC_TPDU = 12,        /* octets of a TPDU at most; one of a guaranteed circuit takes its turn however short it is */
+    /* For both. */
+    ROTA_VC_TAKES = 13,       /* of a listener, before rota_vc_listen: the classes that it takes, a sum of those below; 7 */
+    ROTA_VC_REASON = 14       /* of a listener, before rota_vc_listen: what the program of another class hears, 0 to 2^32 - 1. Of
+                               * a handle that got ECONNREFUSED because the other program did not take it: that number */
 };
+
+/* Classes of circuits: with error control; without it; carried by a channel. A guaranteed one that is not taken is given up,
+ * and its program hears ECONNRESET and no reason. */
+enum { ROTA_VC_RELIABLE = 1, ROTA_VC_BEST_EFFORT = 2, ROTA_VC_GUARANTEED = 4 };
 
 /* For send and recv. */
 enum { ROTA_VC_DONTWAIT = 1, ROTA_VC_MORE = 2 };
@@ -106,6 +114,9 @@ int rota_vc_shutdown(int vc, int how);
 /* Closes a handle, whatever it returns. It waits until the other program has taken all that was sent, for ROTA_VC_LINGER_MS:
  * 0 says that it has. A process that ends without it resets its circuits. */
 int rota_vc_close(int vc);
+/* The certificate of a guaranteed circuit's channel, as JSON text for `rota check`, at its sender: its length without its end.
+ * Where `room` does not hold it and its end, nothing is written; `text` may be NULL then. */
+ssize_t rota_vc_certificate(int vc, char *text, size_t room);
 int rota_vc_set(int vc, int option, long value);
 long rota_vc_get(int vc, int option);
 

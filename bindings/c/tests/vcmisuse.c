@@ -94,7 +94,12 @@ static void arguments(int vc)
     FAILS(rota_vc_set(vc, ROTA_VC_WINDOW, 0), EINVAL);
     FAILS(rota_vc_set(vc, ROTA_VC_KIND, 0), EINVAL);
     FAILS(rota_vc_set(vc, ROTA_VC_GAP, 0), EINVAL);
-    FAILS(rota_vc_get(vc, 13), EINVAL);
+    FAILS(rota_vc_get(vc, 15), EINVAL);
+    FAILS(rota_vc_set(vc, ROTA_VC_TAKES, 0), EINVAL);
+    FAILS(rota_vc_set(vc, ROTA_VC_TAKES, 8), EINVAL);
+    FAILS(rota_vc_set(vc, ROTA_VC_REASON, -1), EINVAL);
+    IS(rota_vc_get(vc, ROTA_VC_TAKES), 7);
+    FAILS(rota_vc_certificate(vc, NULL, 0), ENOTCONN);
     IS(rota_vc_set(vc, ROTA_VC_TIMEOUT_MS, 5000), 0);
     IS(rota_vc_get(vc, ROTA_VC_TIMEOUT_MS), 5000);
 }

@@ -1,7 +1,7 @@
 //! How a command ends: one of seven exit codes and, when it failed, one sentence.
 
 use rota::llc::LlcError;
-use rota::vc::VcError;
+use rota::vc::{CircuitEnd, VcError};
 use rota::{AcceptError, CloseCause, DuplexError, NodeError, OpenError, SocketError, WaitError};
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -114,6 +114,7 @@ impl From<VcError> for Failure {
         match error {
             VcError::Node(error) => error.into(),
             VcError::NodeGone => Self::node_gone(),
+            VcError::Ended(end @ CircuitEnd::Declined(_)) => Self::refused(&end.to_string()),
             VcError::Refused(refusal) => Self::refused(&refusal.sentence),
             other => Self::failed(other),
         }

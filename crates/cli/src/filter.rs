@@ -6,7 +6,7 @@
 //! both    = one { ("and" | "&&") one }
 //! one     = ("not" | "!") one | "(" either ")" | test
 //! test    = party [is] STATION | "iface" [is] INTERFACE | word [is] WORD | number [compare] NUMBER | WORD
-//! party   = "src" | "dst" | "host"           number  = "priority" | "channel" | "label" | "len" | "sap"
+//! party   = "src" | "dst" | "host"   number = "priority" | "channel" | "circuit" | "label" | "len" | "sap"
 //! word    = "kind" | "event" | "verdict" | "mode"
 //! is      = "=" | "==" | "!="                compare = is | "<" | "<=" | ">" | ">="
 //! ```
@@ -56,6 +56,8 @@ pub struct Fields<'a> {
     pub priority: Option<u8>,
     /// The channel's id.
     pub channel: Option<ChannelId>,
+    /// The name of a circuit.
+    pub circuit: Option<u64>,
     /// The channel's label on the wire.
     pub label: Option<u16>,
     /// Octets of the frame, from the destination address on.
@@ -101,6 +103,7 @@ enum Field {
     Bare,
     Priority,
     Channel,
+    Circuit,
     Label,
     Length,
     Sap,
@@ -209,6 +212,7 @@ impl Field {
         match self {
             Self::Priority => fields.priority.map(u64::from),
             Self::Channel => fields.channel.map(|channel| channel.0),
+            Self::Circuit => fields.circuit,
             Self::Label => fields.label.map(u64::from),
             Self::Length => fields.length.map(u64::from),
             _ => None,

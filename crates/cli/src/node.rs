@@ -151,6 +151,10 @@ pub struct Args {
     /// users of other nodes, too, as payload; as much as there is otherwise
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     user_reserved: Option<BitRate>,
+    /// The highest level of the queue of ordinary traffic at which circuits of a user may wait; root and the
+    /// user that the node runs as have all of them. 6 unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7))]
+    user_level: Option<u8>,
     /// The part of a node's work that this process does for another; nodes start such processes themselves
     #[arg(long, hide = true)]
     role: Option<String>,
@@ -466,7 +470,8 @@ fn quota(args: &Args) -> Quota {
     let user_memory = args.user_memory.map_or(memory / 2, Octets::get).min(memory);
     let (channels, connections) = (usize::from(args.user_channels), usize::from(args.user_connections));
     let user_reserved = args.user_reserved.map_or(default.user_reserved, |rate| rate.as_bps() / 8);
-    Quota { channels, connections, memory, user_memory, user_reserved }
+    let level = args.user_level.unwrap_or(default.level);
+    Quota { channels, connections, memory, user_memory, user_reserved, level }
 }
 
 fn segment_key(args: &Args) -> Result<SegmentKey, Failure> {

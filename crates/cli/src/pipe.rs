@@ -1,6 +1,6 @@
 //! `rota pipe`: standard input into a circuit, and a circuit onto standard output.
 
-use rota::vc::{CircuitListener, Flow, Guarantee, ListenOptions, Options, Receiver, Sender};
+use rota::vc::{Asked, CircuitListener, Flow, FlowName, Guarantee, ListenOptions, Options, Receiver, Sender};
 use rota::{ChannelId, ControlName};
 use rota_answer::{Exit, Failure, Format};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
@@ -52,6 +52,9 @@ pub struct Args {
     /// Of 'guaranteed': the longest delay that is borne; refused where the way cannot keep it
     #[arg(long, value_parser = parse_span, value_name = "TIME", requires = "rate")]
     delay: Option<Span>,
+    /// With --listen: circuits of these classes are taken. The sender of another one ends with code 3
+    #[arg(long, value_enum, value_name = "CLASS,…", value_delimiter = ',', requires = "listen")]
+    take: Vec<Class>,
     /// TPDUs that may be on their way at most
     #[arg(long, value_name = "N", default_value_t = 256)]
     window: u32,
@@ -182,11 +185,26 @@ fn send_lines(sender: &mut Sender, input: &mut impl Read, patience: Span) -> Res
     }
 }
 
+/// The reason that a sender hears whose class --take does not name.
+const OTHER_CLASS: u32 = 1;
+
+fn class_of(asked: &Asked<'_>) -> Class {
+    match (asked.terms.flow, asked.terms.error_control) {
+        (FlowName::Channel, _) => Class::Guaranteed,
+        (_, true) => Class::Reliable,
+        (_, false) => Class::BestEffort,
+    }
+}
+
 fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
     let options = ListenOptions { window: args.window, backlog: 1 };
     let mut listener = CircuitListener::listen(&ControlName::default(), service, &options)?;
     rota_answer::put_error_line(&format!("listening to service {service} of circuits\n"));
-    let mut receiver = listener.accept(patience)?;
+    let judge = |asked: &Asked<'_>| match args.take.is_empty() || args.take.contains(&class_of(asked)) {
+        true => Ok(()),
+        false => Err(OTHER_CLASS),
+    };
+    let mut receiver = listener.accept_if(patience, judge)?;
     drop(listener);
     say_promise(receiver.carried(), receiver.terms().octets);
     let mut output = std::io::stdout().lock();

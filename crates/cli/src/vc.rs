@@ -1,6 +1,6 @@
 //! `rota vc`: the circuits of this node.
 
-use rota::vc::{CarriedInfo, CircuitInfo, list};
+use rota::vc::{CarriedInfo, CircuitInfo, CircuitNow, CircuitStage, list};
 use rota::{ControlName, Span};
 use rota_answer::{Exit, Failure, Format, outln};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn way(info: &CircuitInfo) -> String {
 }
 
 /// The preset that it is of.
-const fn class(info: &CircuitInfo) -> &'static str {
+pub const fn class(info: &CircuitInfo) -> &'static str {
     match (info.channel.is_some(), info.error_control) {
         (true, _) => "guaranteed",
         (false, true) => "reliable",
@@ -82,7 +82,7 @@ fn line(info: &CircuitInfo) -> String {
         );
     }
     let kind = if info.stream { "stream" } else { "messages" };
-    let waits = if info.waits { ", not accepted yet" } else { "" };
+    let waits = if info.now.stage == CircuitStage::Offered { ", not accepted yet" } else { "" };
     let CircuitInfo { circuit, service, tpdus, tpdus_taken, again, .. } = info;
     let way = way(info);
     format!(
@@ -103,7 +103,7 @@ fn show_one(info: &CircuitInfo, format: Format) {
     outln!("circuit {circuit} {} over {port}, service {service}", way(info));
     let control = if info.error_control { "error control" } else { "no error control" };
     let kind = if info.stream { "a stream of octets" } else { "messages" };
-    outln!("  {kind}, {control}, flow control {flow}");
+    outln!("  {kind}, {control}, flow control {}", flow.word());
     outln!("  window {window} TPDUs of {octets} octets at most");
     let CircuitInfo { tpdus, tpdus_taken, messages, messages_taken, again, bad, .. } = info;
     outln!("  TPDUs     {tpdus}, taken {tpdus_taken}, again {again}, bad {bad}");
@@ -112,9 +112,11 @@ fn show_one(info: &CircuitInfo, format: Format) {
         let CircuitInfo { tpdus_lost, messages_lost, .. } = info;
         outln!("  lost      {tpdus_lost} TPDUs, {messages_lost} messages");
     }
-    if info.waits {
-        outln!("  no program has accepted it yet");
-    }
+    let CircuitNow { stage, waits_for, window, flying, octets } = info.now;
+    let (stage, waits_for) = (stage.word(), waits_for.phrase());
+    outln!("  now       {stage}, waits for {waits_for}");
+    let what = if info.sends { "on their way" } else { "wait for its program" };
+    outln!("            {flying} TPDUs of at most {window} {what}, {octets} octets so far");
 }
 
 fn show_carried(info: &CircuitInfo, carried: &CarriedInfo) {
@@ -148,7 +150,7 @@ fn document(info: &CircuitInfo) -> Value {
         "tpdu_octets_max": info.octets,
         "error_control": info.error_control,
         "stream": known(info, info.stream),
-        "flow": info.flow,
+        "flow": info.flow.word(),
         "tpdus": info.tpdus,
         "tpdus_taken": known(info, info.tpdus_taken),
         "messages": known(info, info.messages),
@@ -157,6 +159,11 @@ fn document(info: &CircuitInfo) -> Value {
         "tpdus_lost": info.tpdus_lost,
         "messages_lost": known(info, info.messages_lost),
         "bad": info.bad,
-        "waits": info.waits,
+        "waits": info.now.stage == CircuitStage::Offered,
+        "stage": known(info, info.now.stage.word()),
+        "waits_for": known(info, info.now.waits_for.word()),
+        "window_now": known(info, info.now.window),
+        "flying": known(info, info.now.flying),
+        "octets": known(info, info.now.octets),
     })
 }

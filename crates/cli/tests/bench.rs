@@ -132,3 +132,33 @@ fn set_ups_are_measured_over_gateways_beside_standing_channels() {
         assert_eq!((has("reverse_ns"), has("link_ns")), (at < 3, at < 3), "{station}");
     }
 }
+
+/// TRANSPORT-R79: each transport of this program over both wires, each with its stream and its round trips.
+#[test]
+fn the_transport_benchmark_measures_circuits_beside_the_kernel() {
+    let words = ["bench", "transport", "--rounds", "1", "--window", "200ms", "--loss", "1%", "--json"];
+    let hub = ["--round-trip", "2ms", "--hub-rate", "100mbit", "--only", "tcp-cubic,udp,circuit,zenoh"];
+    let out = Command::new(ROTA).args(words).args(hub).output().unwrap();
+    let errors = text(&out.stderr);
+    if labs_refused(&errors) {
+        return;
+    }
+    assert!(out.status.success(), "{errors}");
+    let told = serde_json::from_slice::<Value>(&out.stdout).unwrap();
+    assert_eq!(told["left_out"], serde_json::json!(["zenoh"]), "{told}");
+    let rows = told["rows"].as_array().expect("a list");
+    let of: Vec<(&str, &str)> =
+        rows.iter().map(|row| (row["wire"].as_str().unwrap(), row["transport"].as_str().unwrap())).collect();
+    let each = |wire| ["tcp-cubic", "udp", "circuit"].map(|transport| (wire, transport));
+    assert_eq!(of, [each("bridge"), each("hub")].concat(), "{told}");
+    for row in rows {
+        assert!(row["failed"] == 0 && row["trip"]["p50_ns"].as_u64() > Some(1_000), "{row}\n{errors}");
+        let stream = &row["stream"];
+        let is_udp = row["transport"] == "udp";
+        assert_eq!(stream.is_null(), is_udp, "{row}");
+        assert!(is_udp || stream["bps"].as_u64() > Some(10_000), "{row}");
+        assert!(is_udp || stream["ratio_cubic"].as_f64() > Some(0.0), "{row}");
+        let over_hub = row["wire"] == "hub";
+        assert!(!over_hub || row["trip"]["p50_ns"].as_u64() > Some(2_000_000), "the hub delays: {row}");
+    }
+}

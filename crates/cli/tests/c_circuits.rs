@@ -103,6 +103,37 @@ fn messages_and_ends_of_circuits_in_c_are_as_the_header_says() {
     assert!(asked.code() == 1 && asked.err.contains("the node of this station is gone"), "{}", asked.err);
 }
 
+/// TRANSPORT-R4: by `select`, `poll`, `epoll` and `epoll` that tells of changes alone, at a listener, at
+/// either end of a circuit, and for room.
+#[test]
+fn a_circuit_in_c_is_waited_for_by_select_poll_and_epoll() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::up("c-vc-wait", 2) else { return };
+    let waits = folder.join("examples/vcwait");
+    let server = start(&lab, 2, &waits, &["serve", "9"]);
+    server.wait_for_word("listening");
+    let asked = start(&lab, 1, &waits, &["ask", "n2", "9"]).finish();
+    let served = server.finish();
+    let said = [&*asked.out, &*served.out];
+    assert_eq!(said, ["all right\n"; 2], "{}{}", asked.err, served.err);
+}
+
+/// A listener takes two classes of three; the program of the third reads its reason, and that of a guaranteed
+/// circuit has a certificate, which the checker believes.
+#[test]
+fn a_listener_in_c_refuses_a_class_and_a_guaranteed_circuit_has_its_certificate() {
+    let Some(folder) = built() else { return };
+    let Some(lab) = Lab::up("c-vc-picky", 2) else { return };
+    let picky = folder.join("examples/vcpicky");
+    let server = start(&lab, 2, &picky, &["serve", "9"]);
+    server.wait_for_word("listening");
+    let file = lab.file("certificate.json");
+    let asked = start(&lab, 1, &picky, &["ask", "n2", "9", file.to_str().unwrap()]).finish();
+    let served = server.finish();
+    assert_eq!([&*asked.out, &*served.out], ["all right\n"; 2], "{}{}", asked.err, served.err);
+    lab.rota(1, &["check", file.to_str().unwrap()]).well();
+}
+
 #[test]
 fn a_program_in_c_that_polls_hears_that_its_node_was_killed() {
     let Some(folder) = built() else { return };

@@ -98,6 +98,70 @@ fn a_file_passes_whole_through_a_hub_that_loses_frames() {
     drop(lab);
 }
 
+/// The monitor and the log know circuits: the row says that the receiving program holds it up, and its frames
+/// are found by the circuit's name.
+#[test]
+fn the_monitor_and_the_log_tell_of_a_circuit() {
+    let Some(lab) = Lab::up("circuits-top", 2) else { return };
+    let fifo = lab.file("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    // Nobody reads the pipe behind the receiver.
+    let words = format!("exec {ROTA} pipe --listen {SERVICE} 1<> {}", fifo.display());
+    let receiver = Program::start(lab.exec(2, &["sh", "-c", &words]));
+    receiver.wait_for_word("listening");
+    make_file(&lab, 3_000_000);
+    let sender = sender(&lab, 1, "n2", &lab.file("source"), "");
+    let held = eventually(PATIENCE, || {
+        let list = lab.rota(1, &["vc", "list", "--json"]).well().json();
+        let circuit = list["circuits"][0].clone();
+        (circuit["waits_for"] == "room" && circuit["stage"] == "open").then_some(circuit)
+    });
+    let held = held.expect("the receiver's room ends");
+    let picture = eventually(PATIENCE, || {
+        let picture = lab.rota(1, &["top", "--once", "--json"]).well().json();
+        (picture["circuits"][0]["waits_for"] == "room").then_some(picture)
+    });
+    let row = &picture.expect("the monitor has it")["circuits"][0];
+    assert_eq!((&row["circuit"], &row["class"]), (&held["circuit"], &serde_json::json!("reliable")));
+    assert_eq!((&row["sends"], &row["peer"]), (&true.into(), &"n2".into()));
+    let there = lab.rota(2, &["top", "--once"]).well();
+    assert!(there.out.contains("n1 -> n2, service 7, reliable, open"), "{}", there.out);
+    assert!(there.out.contains("waits for its program"), "{}", there.out);
+    let name = held["circuit"].as_str().expect("ids are text");
+    let trace = lab.rota(1, &["trace", "show", "--json", "circuit", name]).well().json();
+    let events = trace["events"].as_array().expect("a list");
+    assert!(events.iter().all(|event| event["circuit"] == name && event["kind"] == "circuit"));
+    let said = |words: &str| events.iter().any(|event| event["tpdu"].as_str().unwrap().starts_with(words));
+    assert!(said("ack up to"), "{events:?}");
+    drop((sender, receiver));
+    assert_none(&lab, 1);
+}
+
+/// A listener takes the classes that it names, and the sender of another one hears so: exit code 3.
+#[test]
+fn a_listener_takes_the_classes_that_it_names() {
+    let Some(lab) = Lab::up("circuits-take", 2) else { return };
+    let content = make_file(&lab, 50_000);
+    let (source, copy) = (lab.file("source"), lab.file("copy"));
+    let receiver = receiver(&lab, 2, &copy, "--take reliable,guaranteed");
+    let ended = sender(&lab, 1, "n2", &source, "--class best-effort").finish();
+    assert!(ended.code() == 3 && ended.err.contains("did not take the circuit"), "{}", ended.err);
+    assert!(ended.err.contains("its reason is 1"), "{}", ended.err);
+    sender(&lab, 1, "n2", &source, "").finish().well();
+    receiver.finish().well();
+    assert!(std::fs::read(&copy).unwrap() == content);
+    let picky = self::receiver(&lab, 2, &copy, "--take reliable");
+    let words = "--class guaranteed --rate 4mbit";
+    let ended = sender(&lab, 1, "n2", &source, words).finish();
+    // A channel has no word for a reason.
+    assert!(ended.code() != 0 && ended.err.contains("given the circuit up"), "{}", ended.err);
+    sender(&lab, 1, "n2", &source, "").finish().well();
+    picky.finish().well();
+    assert_none(&lab, 1);
+    assert_none(&lab, 2);
+}
+
 /// Without error control each line that arrives is one that was sent, in order, and the receiver says how
 /// many are lost.
 #[test]

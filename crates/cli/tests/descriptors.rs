@@ -50,6 +50,7 @@ fn without_descriptors_a_program_is_told_and_those_that_are_there_go_on() {
         memory: 16_000_000,
         user_memory: 8_000_000,
         user_reserved: u64::MAX,
+        level: 6,
     };
     let name = station_with(&segment(), "descriptors", 1, quota);
     let mut node = Node::connect(&name).unwrap();

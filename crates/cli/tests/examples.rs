@@ -78,6 +78,16 @@ fn a_receiver_is_told_how_the_stream_of_a_killed_sender_ended() {
     assert!(ended.err.contains("ended without closing the channel"), "{}", ended.err);
 }
 
+/// TRANSPORT-R3: four circuits at once in one thread, whose ends wait in an `AsyncFd`.
+#[test]
+fn programs_of_async_rust_echo_messages_over_circuits() {
+    let Some(lab) = Lab::up("examples-async", 2) else { return };
+    let server = start(&lab, 2, "async_echo", &["serve", "7"]);
+    server.wait_for_word("listening");
+    let asked = start(&lab, 1, "async_echo", &["ask", "n2", "7"]).finish().well();
+    assert_eq!(asked.out, "4 messages came back\n".repeat(4));
+}
+
 #[test]
 fn messages_come_and_are_acknowledged() {
     let Some(lab) = Lab::without_nodes("examples-llc", 2, &[]) else { return };

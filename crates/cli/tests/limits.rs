@@ -25,6 +25,7 @@ fn station(segment: &Segment, test: &str, nth: u8, memory: u64) -> Stand {
         memory,
         user_memory: memory / 2,
         user_reserved: u64::MAX,
+        level: 6,
     };
     station_with(segment, test, nth, quota)
 }
@@ -96,6 +97,7 @@ fn a_list_of_many_channels_with_the_longest_names_reaches_everybody() {
         memory: 64_000_000,
         user_memory: 64_000_000,
         user_reserved: u64::MAX,
+        level: 6,
     };
     let [here, there] = [1, 2].map(|nth| station_with(&segment, "names", nth, quota));
     let (mut one, mut two) = (Node::connect(&here).unwrap(), Node::connect(&there).unwrap());

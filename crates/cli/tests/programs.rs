@@ -24,6 +24,7 @@ const QUOTA: Quota = Quota {
     memory: 64_000_000,
     user_memory: 64_000_000,
     user_reserved: u64::MAX,
+    level: 6,
 };
 
 /// A station alone on its segment, for as long as this process lives.

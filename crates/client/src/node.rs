@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rota_contract::{AskedChange, AskedTerms, ChannelId, Granted, TrafficSpec};
 use rota_shm::control::{
-    ChannelDetail, ChannelInfo, ControlName, EndInfo, IncidentInfo, InvitationInfo, Message, ReceiverInfo,
-    RefusalInfo, Reply, Request, SocketError, StatusInfo,
+    ChannelDetail, ChannelInfo, CircuitAnswer, CircuitAsk, CircuitInfo, ControlName, EndInfo, IncidentInfo,
+    InvitationInfo, Message, ReceiverInfo, RefusalInfo, Reply, Request, SocketError, StatusInfo,
 };
 use rota_shm::{CounterReader, MemoryError, TraceReader, open_source};
 use rota_units::Span;
@@ -285,6 +285,17 @@ impl Node {
     pub fn status(&mut self) -> Result<StatusInfo, NodeError> {
         match self.session.request(&Request::Status, LOCAL_TIMEOUT)?.body {
             Reply::Status(status) => Ok(*status),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// The ends of circuits in the queue of eight levels.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub(crate) fn circuits(&mut self) -> Result<Vec<CircuitInfo>, NodeError> {
+        match self.session.request(&Request::Circuit(CircuitAsk::List), LOCAL_TIMEOUT)?.body {
+            Reply::Circuit(CircuitAnswer::List(all)) => Ok(all),
             other => Err(unexpected(other)),
         }
     }

@@ -1,5 +1,6 @@
 //! Circuits of a program whose node dies or has no room, against the node's half on a thread.
 
+use rota::vc::FlowName;
 use rota::vc::{CircuitListener, Duplex, ListenOptions, Options, Receiver, Sender, VcError};
 use rota::{ControlName, NodeError, Span, now};
 use rota_shm::control::{
@@ -15,8 +16,15 @@ use std::time::Duration;
 
 const SOON: Span = Span::from_millis(5_000);
 const SHAPE: CircuitShape = CircuitShape { parts: 4, octets: 100 };
-const TERMS: CircuitTerms =
-    CircuitTerms { circuit: 9, service: 7, window: 4, octets: 100, error_control: true, stream: true };
+const TERMS: CircuitTerms = CircuitTerms {
+    circuit: 9,
+    service: 7,
+    window: 4,
+    octets: 100,
+    error_control: true,
+    stream: true,
+    flow: FlowName::Window,
+};
 
 /// A node that opens every circuit, gives each that accepts one, and carries nothing.
 struct Node {

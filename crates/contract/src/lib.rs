@@ -9,6 +9,7 @@ extern crate alloc;
 
 mod cause;
 mod channel_id;
+mod circuit;
 mod granted;
 mod group;
 mod message;
@@ -28,6 +29,7 @@ mod withdrawn;
 
 pub use cause::CloseCause;
 pub use channel_id::ChannelId;
+pub use circuit::{CircuitStage, CircuitWait, FlowName};
 pub use granted::{Contract, Granted, RetherShare};
 pub use group::{BadGroupName, Group, GroupKey, GroupName};
 pub use message::{MessageFailure, MessageOutcome};

@@ -7,6 +7,7 @@
 use crate::commands::Remains;
 use crate::ledger::Charge;
 use crate::waker::{Sleeper, Wakes};
+use rota_contract::FlowName;
 use rota_proto::Node;
 use rota_proto::circuits::{CircuitEvent, CircuitId, CircuitRequest, CircuitView, Listening, Loss};
 use rota_proto::vc::End;
@@ -15,7 +16,7 @@ use rota_shm::{
     Board, CellWriter, CircuitEnd, CircuitState, Hostile, PART_FINISH, PART_LAST, TxReader, WaitingUnit,
 };
 use rota_units::Instant;
-use rota_wire::Terms;
+use rota_wire::{FlowControl, Terms};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -36,6 +37,11 @@ pub(crate) enum CircuitCommand {
     /// A program has accepted it.
     Accept {
         circuit: CircuitId,
+    },
+    /// A program has looked at it, and does not take it.
+    Decline {
+        circuit: CircuitId,
+        reason: u32,
     },
     /// Its program has mapped its memory.
     Attach {
@@ -142,12 +148,22 @@ const OCTETS_A_PART: usize = 1_024;
 /// No part is longer.
 const PART_MAX: usize = 16_384;
 
+pub(crate) const fn flow_name(flow: FlowControl) -> FlowName {
+    match flow {
+        FlowControl::Open => FlowName::Open,
+        FlowControl::Window => FlowName::Window,
+        FlowControl::Bucket => FlowName::Bucket,
+        FlowControl::PacketPair => FlowName::PacketPair,
+    }
+}
+
 pub(crate) fn end_of(end: End) -> CircuitEnd {
     match end {
         End::Finished { .. } => CircuitEnd::Finished,
         End::Stopped { .. } => CircuitEnd::Stopped,
         End::Refused(why) => CircuitEnd::Refused(why),
         End::Reset(why) => CircuitEnd::Reset(why),
+        End::Declined(reason) => CircuitEnd::Declined(reason),
         End::NoAnswer => CircuitEnd::NoAnswer,
         End::Silent => CircuitEnd::Silent,
         End::Aborted => CircuitEnd::Aborted,
@@ -405,9 +421,9 @@ impl Circuit {
 mod tests {
     use super::*;
     use rota_proto::circuits::EndRole;
-    use rota_proto::vc::{Counts, Losses};
+    use rota_proto::vc::{Counts, Losses, Standing};
     use rota_shm::{CircuitShape, NodeCircuitSource, open_circuit_source};
-    use rota_wire::{FlowControl, MacAddr, Quality};
+    use rota_wire::{MacAddr, Quality};
 
     const ID: CircuitId = CircuitId(5);
 
@@ -418,8 +434,8 @@ mod tests {
         let counts = Counts { tpdus: 9, messages: 4 };
         let taken = Counts { tpdus: 6, messages: 3 };
         let lost = Losses { tpdus: 1, dropped: 1, messages: 1 };
-        let (circuit, name, again, bad, offered) = (ID, 1, 0, 0, false);
-        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, offered }
+        let (circuit, name, again, bad, standing) = (ID, 1, 0, 0, Standing::default());
+        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, standing }
     }
 
     /// `rota pipe` said that 0 TPDUs were certainly taken.

@@ -15,12 +15,17 @@ pub struct Quota {
     /// Octets a second of payload that the channels of one user through this node may have reserved, of a
     /// user of another node, too: users count by node and number.
     pub user_reserved: u64,
+    /// The highest level of the queue of ordinary traffic at which circuits of a user wait; root and the user
+    /// that the node runs as have all. The levels are strict: a program at the highest one could stop all
+    /// other ordinary traffic of its host.
+    pub level: u8,
 }
 
 impl Default for Quota {
     fn default() -> Self {
         let memory = crate::ledger::default_budget();
-        Self { channels: 64, connections: 128, memory, user_memory: memory / 2, user_reserved: u64::MAX }
+        let (user_memory, user_reserved) = (memory / 2, u64::MAX);
+        Self { channels: 64, connections: 128, memory, user_memory, user_reserved, level: 6 }
     }
 }
 

@@ -2,6 +2,7 @@
 //! lost, and an end is told at the other end.
 
 use crate::pair::{self, A, B, PORT, Pair, UNIT, both, ms};
+use rota_contract::{CircuitStage, CircuitWait};
 use rota_proto::circuits::{CircuitError, CircuitEvent, CircuitId, CircuitRequest, EndRole, Listening, Loss};
 use rota_proto::vc::{End, Unsound};
 use rota_proto::{CircuitOpenError, MediumKind};
@@ -359,7 +360,76 @@ fn short_circuits_follow_each_other_without_end(kind: MediumKind) {
     assert_nothing_left(&mut pair);
 }
 
+/// An operator saw counts alone, and had to guess which side held a circuit up.
+fn a_circuit_says_how_far_it_is_and_what_it_waits_for(kind: MediumKind) {
+    let mut pair = listening(kind);
+    let sender = ask(&mut pair, &request());
+    let stands = |pair: &mut Pair, k: usize, circuit| {
+        let standing = pair.node(k).circuit(circuit).expect("it is there").standing;
+        (standing.stage, standing.waits_for)
+    };
+    let told = stands(&mut pair, A, sender);
+    assert_eq!(told.0, CircuitStage::Opening);
+    assert!(matches!(told.1, CircuitWait::Answer | CircuitWait::Turn), "{told:?}");
+    pair.run(ms(500));
+    let offered = pair.circuits.iter().find_map(|(_, event)| match event {
+        CircuitEvent::Offered { circuit, .. } => Some(*circuit),
+        _ => None,
+    });
+    let receiver = offered.expect("the listener was told");
+    assert_eq!(stands(&mut pair, B, receiver), (CircuitStage::Offered, CircuitWait::Acceptance));
+    assert!(pair.node(B).circuit_accept(receiver));
+    assert_eq!(stands(&mut pair, B, receiver), (CircuitStage::Open, CircuitWait::Peer));
+    assert_eq!(stands(&mut pair, A, sender), (CircuitStage::Open, CircuitWait::Program));
+    // More than the window of 32 TPDUs holds, and nobody takes it.
+    let (now, stuff) = (pair.now, pattern(100_000));
+    let written = pair.node(A).circuit_write(now, sender, &stuff, true);
+    pair.drain(A);
+    pair.run(ms(2_000));
+    assert_eq!(stands(&mut pair, A, sender), (CircuitStage::Open, CircuitWait::Room));
+    assert_eq!(stands(&mut pair, B, receiver), (CircuitStage::Open, CircuitWait::Program));
+    let [here, there] = [(A, sender), (B, receiver)]
+        .map(|(k, circuit)| pair.node(k).circuit(circuit).expect("it is there").standing);
+    assert_eq!((here.octets, there.octets), (written.octets as u64, written.octets as u64));
+    assert_eq!((here.flying, there.flying, there.window), (0, 32, 32));
+    let now = pair.now;
+    pair.node(A).circuit_release(now, sender);
+    pair.drain(A);
+    pair.run(ms(500));
+    assert_eq!(stands(&mut pair, B, receiver).0, CircuitStage::Ended);
+}
+
+/// A program that looks at the quality of a circuit and does not take it: the other one reads the reason,
+/// also where the first word of it is lost, and nothing stays.
+fn a_circuit_that_is_declined_tells_its_sender_why(kind: MediumKind) {
+    for loses in [0, 2] {
+        let mut pair = listening(kind);
+        let (sender, receiver) = open(&mut pair, &request());
+        pair.loses = loses;
+        let now = pair.now;
+        pair.node(B).circuit_decline(now, receiver, 4_711);
+        pair.drain(B);
+        assert_eq!(pair.node(B).circuit(receiver), None, "its program has it no more");
+        for _ in 0..40 {
+            let now = pair.now;
+            pair.node(A).circuit_write(now, sender, b"nobody reads it", true);
+            pair.drain(A);
+            pair.run(ms(100));
+        }
+        assert_eq!(ends(&pair, A), [End::Declined(4_711)], "every {loses}. frame is lost");
+        assert!(ends(&pair, B).is_empty());
+        pair.loses = 0;
+        let now = pair.now;
+        pair.node(A).circuit_release(now, sender);
+        pair.drain(A);
+        pair.run(ms(60_000));
+        assert_nothing_left(&mut pair);
+    }
+}
+
 both!(
+    a_circuit_that_is_declined_tells_its_sender_why,
+    a_circuit_says_how_far_it_is_and_what_it_waits_for,
     a_message_passes,
     each_quality_tells_its_parents_of_all_there_is_to_do,
     frames_that_are_lost_are_sent_again,

@@ -263,6 +263,35 @@ fn a_flood_of_half_open_handshakes_takes_no_memory_and_keeps_nobody_out() {
     assert_eq!(listener.half_open(), 0);
 }
 
+/// One station used up the 4,096 serial numbers of a listener, and all others had to begin again.
+#[test]
+fn a_station_that_opens_thousands_of_circuits_keeps_nobody_out() {
+    let mut listener = listener();
+    let now = Instant::from_nanos(5);
+    let terms = *Pair::new(&request(FlowControl::Open, false)).source.terms();
+    let accepted = |listener: &mut Listener, peer: u64, source: u64| {
+        let open = Tpdu { to: 0, circuit: 0, body: TpduBody::Open(Terms { source, ..terms }) };
+        listener.handle(now, peer, &open, true);
+        match listener.poll(now) {
+            Some((_, Tpdu { circuit, body: TpduBody::Accept(agreed), .. })) => {
+                Tpdu { to: 0, circuit, body: TpduBody::Confirm(agreed) }
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let waits = accepted(&mut listener, 1, 1);
+    for source in 2..6_000 {
+        let confirm = accepted(&mut listener, 2, source);
+        listener.handle(now, 2, &confirm, true);
+        assert!(listener.offer().is_some(), "{source}");
+        listener.handle(now, 2, &confirm, true);
+        assert!(listener.offer().is_none(), "{source} opens one circuit");
+        let _ = listener.poll(now);
+    }
+    listener.handle(now, 1, &waits, true);
+    assert!(listener.offer().is_some(), "its number is as good as ever");
+}
+
 /// TRANSPORT-R71, TRANSPORT-R76.
 #[test]
 fn impossible_requests_are_refused_with_the_reason_at_the_right_end() {
@@ -620,6 +649,7 @@ fn any_body() -> impl Strategy<Value = TpduBody> {
         6 => (small.clone(), small.clone(), small)
             .prop_map(|(cum, cause, more)| TpduBody::Ack { cum, cause, limit: cum + more }),
         1 => reason.prop_map(|why| TpduBody::Reset { why }),
+        1 => any::<u32>().prop_map(|reason| TpduBody::Decline { reason }),
         1 => counts.clone().prop_map(|(tpdus, messages)| TpduBody::Close { tpdus, messages }),
         1 => counts.prop_map(|(tpdus, messages)| TpduBody::Closed { tpdus, messages }),
         1 => Just(TpduBody::Ask),

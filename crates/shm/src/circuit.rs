@@ -38,6 +38,9 @@ pub enum CircuitEnd {
     /// The other end has ended it.
     #[error("{0}")]
     Reset(ResetCause),
+    /// The listener's program did not take it, for a reason whose meaning the two programs know.
+    #[error("the other program did not take the circuit: its reason is {0}")]
+    Declined(u32),
     /// Nobody has answered the handshake.
     #[error("nobody has answered the handshake")]
     NoAnswer,
@@ -94,6 +97,8 @@ const PLAIN: [CircuitEnd; 10] = [
 ];
 const REFUSED: u64 = 0x100;
 const RESET: u64 = 0x200;
+/// Behind it the reason.
+const DECLINED: u64 = 1 << 32;
 
 impl CircuitEnd {
     /// The end of a circuit whose channel has ended so.
@@ -117,12 +122,16 @@ impl CircuitEnd {
         let place = |at: Option<usize>| at.map_or(0xff, |at| at as u64 + 1);
         match self {
             Self::Refused(why) => REFUSED | place(REFUSALS.iter().position(|other| *other == why)),
+            Self::Declined(reason) => DECLINED | u64::from(reason),
             Self::Reset(why) => RESET | place(RESETS.iter().position(|other| *other == why)),
             plain => place(PLAIN.iter().position(|other| *other == plain)),
         }
     }
 
     fn from_code(code: u64) -> Option<Self> {
+        if code & !u64::from(u32::MAX) == DECLINED {
+            return Some(Self::Declined(code as u32));
+        }
         let place = (code & 0xff).checked_sub(1)? as usize;
         let known = match code & !0xff {
             0 => PLAIN.get(place).copied(),

@@ -15,6 +15,7 @@ mod spare;
 pub(crate) mod stage;
 mod tcp;
 mod tenet;
+mod transport;
 
 use rota_answer::{Exit, Failure, Format};
 
@@ -50,6 +51,11 @@ enum What {
     Sim(sim::Args),
     /// The SHIPNET paper's measurements: delay, load, broadcast, idle time, beside UDP and beside TCP
     Shipnet(shipnet::Args),
+    /// Circuits, kernel TCP and other transports: streams, their processor time, and short round trips
+    Transport(transport::Args),
+    /// One end of a stream or of round trips
+    #[command(hide = true)]
+    TransportEnd(transport::end::Args),
     /// The answering station of the SHIPNET measurements
     #[command(hide = true)]
     ShipnetPeer(shipnet::peer::Args),
@@ -74,6 +80,8 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         What::Receive(args) => receive::run(args, format)?,
         What::Sim(args) => sim::run(args, format)?,
         What::Shipnet(args) => shipnet::run(args, format)?,
+        What::Transport(args) => transport::run(args, format)?,
+        What::TransportEnd(args) => transport::end::run(args)?,
         What::ShipnetPeer(args) => shipnet::peer::run(args)?,
         What::Bare(args) => bare::run(args)?,
         What::Forward(args) => forward::run(args, format)?,

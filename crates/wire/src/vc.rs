@@ -200,6 +200,12 @@ pub enum TpduBody {
         /// As in a close.
         messages: u64,
     },
+    /// The program of the receiver did not take the circuit: nothing of it was read. It answers all that
+    /// comes for the circuit.
+    Decline {
+        /// Why, in a number whose meaning the two programs know.
+        reason: u32,
+    },
     /// "Say where you are": an [`TpduBody::Ack`] answers it.
     Ask,
 }
@@ -230,6 +236,24 @@ impl Tpdu {
     /// The first fault in it.
     pub fn parse(octets: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let mut reader = Reader(octets);
+        let (tpdu, data) = Self::head(&mut reader)?;
+        let payload = reader.take(usize::from(data))?;
+        reader.end()?;
+        if matches!(tpdu.body, TpduBody::Data { last: false, .. }) && payload.is_empty() {
+            return Err(Malformed::Field("TPDU data"));
+        }
+        Ok((tpdu, payload))
+    }
+
+    /// Reads a TPDU whose end may be cut off, and how many octets of data it states.
+    ///
+    /// # Errors
+    /// The first fault in what is there.
+    pub fn parse_head(octets: &[u8]) -> Result<(Self, u16), Malformed> {
+        Self::head(&mut Reader(octets))
+    }
+
+    fn head(reader: &mut Reader<'_>) -> Result<(Self, u16), Malformed> {
         let (first, flags, data) = (reader.u8()?, reader.u8()?, reader.u16()?);
         if first >> 4 != VERSION {
             return Err(Malformed::Version(first >> 4));
@@ -243,27 +267,23 @@ impl Tpdu {
             return Err(Malformed::Field("TPDU data"));
         }
         let body = match kind {
-            1 => data_header(&mut reader, flags == LAST)?,
-            2 => ack(&mut reader)?,
-            3 => TpduBody::Open(terms(&mut reader)?),
-            4 => TpduBody::Accept(terms(&mut reader)?),
-            5 => TpduBody::Confirm(terms(&mut reader)?),
-            6 => refuse(&mut reader)?,
-            7 => TpduBody::Reset { why: coded(&mut reader, &ResetCause::ALL, "reset cause")? },
+            1 => data_header(reader, flags == LAST)?,
+            2 => ack(reader)?,
+            3 => TpduBody::Open(terms(reader)?),
+            4 => TpduBody::Accept(terms(reader)?),
+            5 => TpduBody::Confirm(terms(reader)?),
+            6 => refuse(reader)?,
+            7 => TpduBody::Reset { why: coded(reader, &ResetCause::ALL, "reset cause")? },
             8 => TpduBody::Close { tpdus: reader.u64()?, messages: reader.u64()? },
             9 => TpduBody::Closed { tpdus: reader.u64()?, messages: reader.u64()? },
             10 => TpduBody::Ask,
+            11 => TpduBody::Decline { reason: reader.u32()? },
             _ => return Err(Malformed::Field("TPDU kind")),
         };
         if matches!(body, TpduBody::Open(_)) && circuit != 0 {
             return Err(Malformed::Field("TPDU circuit"));
         }
-        let payload = reader.take(usize::from(data))?;
-        reader.end()?;
-        if matches!(body, TpduBody::Data { last: false, .. }) && payload.is_empty() {
-            return Err(Malformed::Field("TPDU data"));
-        }
-        Ok((Self { to, circuit, body }, payload))
+        Ok((Self { to, circuit, body }, data))
     }
 
     /// Writes the TPDU without its `data` octets to the front of `out`, and returns how many were written.
@@ -292,6 +312,9 @@ impl Tpdu {
                 writer.u64(tpdus).u64(messages);
             }
             TpduBody::Ask => {}
+            TpduBody::Decline { reason } => {
+                writer.u32(reason);
+            }
         }
         writer.written()
     }
@@ -308,6 +331,7 @@ impl Tpdu {
             TpduBody::Close { .. } => (8, 0),
             TpduBody::Closed { .. } => (9, 0),
             TpduBody::Ask => (10, 0),
+            TpduBody::Decline { .. } => (11, 0),
         }
     }
 }

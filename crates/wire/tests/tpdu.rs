@@ -42,6 +42,7 @@ fn body() -> impl Strategy<Value = TpduBody> {
         causes.prop_map(|why| TpduBody::Reset { why }),
         counts().prop_map(|(tpdus, messages)| TpduBody::Close { tpdus, messages }),
         counts().prop_map(|(tpdus, messages)| TpduBody::Closed { tpdus, messages }),
+        any::<u32>().prop_map(|reason| TpduBody::Decline { reason }),
         Just(TpduBody::Ask),
     ]
 }

@@ -16,6 +16,9 @@ use super::no::No;
 use super::open::Open;
 use super::ready::{Ready, bell};
 
+/// `ROTA_VC_RELIABLE`, `ROTA_VC_BEST_EFFORT` and `ROTA_VC_GUARANTEED`.
+pub const ALL_CLASSES: u8 = 7;
+
 /// What `rota_vc_set` sets.
 #[derive(Clone, Copy)]
 pub struct Settings {
@@ -26,12 +29,17 @@ pub struct Settings {
     pub timeout_ms: u64,
     pub window: u32,
     pub message_max: usize,
+    /// Of a listener: the classes of circuits that it takes, one bit each.
+    pub takes: u8,
+    /// Of a listener: what the programs hear whose circuits it does not take.
+    pub reason: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let (linger_ms, timeout_ms, window, message_max) = (20_000, 0, 256, 64 << 20);
-        Self { is_nonblocking: false, is_simplex: false, linger_ms, timeout_ms, window, message_max }
+        let (is_nonblocking, is_simplex, takes, reason) = (false, false, ALL_CLASSES, 0);
+        Self { is_nonblocking, is_simplex, linger_ms, timeout_ms, window, message_max, takes, reason }
     }
 }
 
@@ -53,6 +61,15 @@ pub struct State {
 }
 
 impl State {
+    /// The reason of the other program, where that did not take the circuit.
+    pub fn declined(&self) -> Option<u32> {
+        match &self.kind {
+            Kind::Open(open) => open.declined(),
+            Kind::Failed(no) => no.reason,
+            _ => None,
+        }
+    }
+
     /// The circuit, if it is open.
     pub fn open(&mut self) -> Result<&mut Open, No> {
         match &mut self.kind {

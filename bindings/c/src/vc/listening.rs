@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
-use rota::vc::{CircuitListener, Duplex, ListenOptions, Options, Sender, VcError};
+use rota::vc::{Asked, CircuitListener, Duplex, FlowName, ListenOptions, Options, Sender, VcError};
 use rota::{ControlName, Span};
 
+use super::handle::Settings;
 use super::no::No;
 use super::open::Open;
 
@@ -31,10 +32,19 @@ struct Arrivals {
     half_open: usize,
 }
 
+/// The bit of a circuit's class.
+const fn class(asked: &Asked<'_>) -> u8 {
+    match (asked.terms.flow, asked.terms.error_control) {
+        (FlowName::Channel, _) => 4,
+        (_, false) => 2,
+        (_, true) => 1,
+    }
+}
+
 pub struct Listening {
     pub listener: CircuitListener,
     control: ControlName,
-    is_simplex: bool,
+    settings: Settings,
     backlog: usize,
     arrivals: Arc<Mutex<Arrivals>>,
     is_dead: bool,
@@ -45,12 +55,12 @@ impl Listening {
         control: &ControlName,
         service: u32,
         options: ListenOptions,
-        is_simplex: bool,
+        settings: Settings,
     ) -> Result<Self, No> {
         let listened = CircuitListener::listen(control, service, &options);
         let listener = listened.map_err(|error| No::from(error).of_listener())?;
         let (backlog, control) = (usize::from(options.backlog), control.clone());
-        Ok(Self { listener, control, is_simplex, backlog, arrivals: Arc::default(), is_dead: false })
+        Ok(Self { listener, control, settings, backlog, arrivals: Arc::default(), is_dead: false })
     }
 
     /// Takes one circuit more from the node; false where there is none, or no room.
@@ -61,7 +71,9 @@ impl Listening {
         if is_wrong || arrivals.ready.len() + arrivals.half_open >= self.backlog {
             return false;
         }
-        let receiver = match self.listener.accept(Span::ZERO) {
+        let Settings { is_simplex, takes, reason, .. } = self.settings;
+        let judge = |asked: &Asked<'_>| if takes & class(asked) != 0 { Ok(()) } else { Err(reason) };
+        let receiver = match self.listener.accept_if(Span::ZERO, judge) {
             Ok(receiver) => receiver,
             Err(VcError::TimedOut) => return false,
             Err(error) => {
@@ -70,7 +82,7 @@ impl Listening {
                 return false;
             }
         };
-        if self.is_simplex {
+        if is_simplex {
             let from = receiver.from().to_owned();
             arrivals.ready.push_back(Ok((Open::new(None, Some(receiver)), from)));
             return true;

@@ -18,7 +18,7 @@ use rota::{BitRate, Octets, Span, now};
 
 use crate::channel::control_name;
 use crate::face;
-use handle::{Handle, Kind, Settings, Side, State, find};
+use handle::{ALL_CLASSES, Handle, Kind, Settings, Side, State, find};
 use listening::{Listening, Opening};
 use no::{No, call};
 
@@ -159,8 +159,7 @@ calls! {
             };
             let backlog = u16::try_from(backlog.clamp(1, 64)).unwrap_or(1);
             let options = ListenOptions { window: state.settings.window, backlog };
-            let simplex = state.settings.is_simplex;
-            let listening = Listening::begin(&state.control, service, options, simplex)?;
+            let listening = Listening::begin(&state.control, service, options, state.settings)?;
             state.kind = Kind::Listening(Box::new(listening));
             handle.watch(state)?;
             Ok(0)
@@ -280,6 +279,18 @@ calls! {
         find(vc)?.now(|state| get(state, option))
     }
 
+    /// The certificate of a guaranteed circuit: its length without its end.
+    fn rota_vc_certificate(vc: c_int, text: *mut c_char, room: usize) -> isize {
+        let handle = find(vc)?;
+        let into = if text.is_null() { &mut [] } else { face::octets_mut(text.cast(), room, "text")? };
+        let certificate = handle.now(|state| state.open()?.certificate())?;
+        if let Some(copy) = into.get_mut(..=certificate.len()) {
+            copy[..certificate.len()].copy_from_slice(certificate.as_bytes());
+            copy[certificate.len()] = 0;
+        }
+        Ok(number(certificate.len()))
+    }
+
     /// What is readable while a direction has something to do.
     fn rota_vc_descriptor(vc: c_int, events: c_int) -> c_int {
         let handle = find(vc)?;
@@ -354,9 +365,11 @@ fn set(state: &mut State, option: c_int, value: c_long) -> Result<isize, No> {
         2 | 3 => 86_400_000,
         4 => 16_384,
         6 => 1 << 40,
+        13 => c_long::from(ALL_CLASSES),
+        14 => c_long::from(u32::MAX),
         _ => return Err(unknown(option)),
     };
-    let least = c_long::from(option == 4 || option == 6);
+    let least = c_long::from(matches!(option, 4 | 6 | 13));
     if !(least..=limit).contains(&value) {
         return Err(No::new(Errno::EINVAL, format!("option {option} is {least} to {limit}, not {value}")));
     }
@@ -368,6 +381,8 @@ fn set(state: &mut State, option: c_int, value: c_long) -> Result<isize, No> {
         3 => settings.timeout_ms = amount,
         4 => settings.window = u32::try_from(amount).unwrap_or(u32::MAX),
         5 => settings.is_simplex = value == 1,
+        13 => settings.takes = u8::try_from(amount).unwrap_or(ALL_CLASSES),
+        14 => settings.reason = u32::try_from(amount).unwrap_or(u32::MAX),
         _ => settings.message_max = usize::try_from(amount).unwrap_or(usize::MAX),
     }
     Ok(0)
@@ -381,7 +396,8 @@ fn unknown(option: c_int) -> No {
 }
 
 fn get(state: &mut State, option: c_int) -> Result<isize, No> {
-    let Settings { is_nonblocking, is_simplex, linger_ms, timeout_ms, window, message_max } = state.settings;
+    let Settings { is_nonblocking, is_simplex, linger_ms, timeout_ms, window, message_max, takes, reason } =
+        state.settings;
     let amount = match option {
         1 => u64::from(is_nonblocking),
         2 => linger_ms,
@@ -395,6 +411,8 @@ fn get(state: &mut State, option: c_int) -> Result<isize, No> {
         10 => state.open()?.receiver()?.take_gap(),
         11 => state.open()?.bound().as_nanos(),
         12 => u64::from(state.open()?.tpdu()),
+        13 => u64::from(takes),
+        14 => u64::from(state.declined().unwrap_or(reason)),
         _ => return Err(unknown(option)),
     };
     Ok(isize::try_from(amount).unwrap_or(isize::MAX))

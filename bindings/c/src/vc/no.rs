@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use nix::errno::Errno;
 use rota::NodeError;
-use rota::vc::VcError;
+use rota::vc::{CircuitEnd, VcError};
 
 use crate::face::{Fault, Status, guard};
 
@@ -13,15 +13,17 @@ use crate::face::{Fault, Status, guard};
 pub struct No {
     pub errno: Errno,
     pub sentence: Cow<'static, str>,
+    /// The reason of a program that did not take the circuit.
+    pub reason: Option<u32>,
 }
 
 impl No {
     pub fn new(errno: Errno, why: impl ToString) -> Self {
-        Self { errno, sentence: Cow::Owned(why.to_string()) }
+        Self { errno, sentence: Cow::Owned(why.to_string()), reason: None }
     }
 
     pub const fn fixed(errno: Errno, why: &'static str) -> Self {
-        Self { errno, sentence: Cow::Borrowed(why) }
+        Self { errno, sentence: Cow::Borrowed(why), reason: None }
     }
 
     /// Nothing is there, or no room.
@@ -69,6 +71,7 @@ impl From<VcError> for No {
     fn from(error: VcError) -> Self {
         let errno = match &error {
             VcError::TimedOut => return Self::idle(),
+            VcError::Ended(CircuitEnd::Declined(_)) => Errno::ECONNREFUSED,
             VcError::Ended(_) => Errno::ECONNRESET,
             VcError::NodeGone | VcError::Node(NodeError::Socket(_)) => Errno::ENETDOWN,
             VcError::Finished => Errno::EPIPE,
@@ -79,7 +82,11 @@ impl From<VcError> for No {
             VcError::Node(NodeError::NotThere(_)) => Errno::EHOSTUNREACH,
             _ => Errno::EIO,
         };
-        Self::new(errno, error)
+        let reason = match &error {
+            VcError::Ended(CircuitEnd::Declined(reason)) => Some(*reason),
+            _ => None,
+        };
+        Self { reason, ..Self::new(errno, error) }
     }
 }
 

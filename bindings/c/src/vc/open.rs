@@ -46,6 +46,27 @@ impl Open {
         carried.map_or(Span::ZERO, |(_, bound)| bound)
     }
 
+    /// The reason of the other program, where that did not take the circuit.
+    pub fn declined(&self) -> Option<u32> {
+        match self.sender.as_ref()?.end() {
+            Some(CircuitEnd::Declined(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// The certificate of the channel that carries the circuit, which its sender has.
+    pub fn certificate(&self) -> Result<String, No> {
+        let certificate = self.sender.as_ref().and_then(Sender::certificate);
+        let none = || {
+            No::fixed(
+                Errno::EOPNOTSUPP,
+                "no channel carries this circuit, or this end receives: the sender of a guaranteed circuit \
+                 has the certificate",
+            )
+        };
+        certificate.ok_or_else(none)?.map_err(|error| No::new(Errno::EIO, error))
+    }
+
     /// Octets of a TPDU at most.
     pub fn tpdu(&self) -> u32 {
         let of_sender = self.sender.as_ref().map(|sender| sender.terms().octets);

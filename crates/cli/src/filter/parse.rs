@@ -8,6 +8,8 @@ use super::{Compare, Expr, Field, FilterError, Side};
 const DEPTH_MAX: usize = 64;
 const SYMBOLS: &[&str] = &["&&", "||", "==", "!=", "<=", ">=", "(", ")", "!", "=", "<", ">"];
 
+const COMPARES: &[&str] = &["=", "==", "!=", "<", "<=", ">", ">="];
+
 /// Words that join, and are no names unless they are quoted.
 const JOINS: &[&str] = &["and", "or", "not"];
 
@@ -153,11 +155,21 @@ impl Reader<'_> {
             "mode" => self.word(Field::Mode, &[MODES]),
             "priority" => self.number(Field::Priority, 7),
             "channel" => self.number(Field::Channel, u64::MAX),
+            "circuit" => self.circuit(),
             "label" => self.number(Field::Label, u16::MAX.into()),
             "len" => self.number(Field::Length, u32::MAX.into()),
             "sap" => self.number(Field::Sap, 255),
             _ => self.bare(),
         }
+    }
+
+    /// A kind where it stands alone, and a field in front of a number.
+    fn circuit(&mut self) -> Result<Expr, FilterError> {
+        let is_field = self.pieces.get(self.next + 1).is_some_and(|piece| {
+            let is_number = piece.text.starts_with(|first: char| first.is_ascii_digit());
+            !piece.quoted && (is_number || COMPARES.contains(&&*piece.text))
+        });
+        if is_field { self.number(Field::Circuit, u64::MAX) } else { self.bare() }
     }
 
     fn party(&mut self, side: Side) -> Result<Expr, FilterError> {
@@ -222,7 +234,7 @@ impl Reader<'_> {
 
     fn number(&mut self, field: Field, largest: u64) -> Result<Expr, FilterError> {
         self.next += 1;
-        let compare = match self.takes(&["=", "==", "!=", "<", "<=", ">", ">="]).as_deref() {
+        let compare = match self.takes(COMPARES).as_deref() {
             Some("!=") => Compare::Unequal,
             Some("<") => Compare::Less,
             Some("<=") => Compare::AtMost,

@@ -42,8 +42,8 @@ pub struct Vocabulary {
 /// Of the events of a trace.
 pub const OF_EVENTS: Vocabulary = Vocabulary {
     fields: &[
-        "src", "dst", "host", "iface", "kind", "event", "verdict", "mode", "priority", "channel", "label",
-        "len", "sap",
+        "src", "dst", "host", "iface", "kind", "event", "verdict", "mode", "priority", "channel", "circuit",
+        "label", "len", "sap",
     ],
     kinds: KINDS,
     found: [EVENTS, VERDICTS],

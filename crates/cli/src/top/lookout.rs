@@ -64,7 +64,11 @@ impl Lookout {
         let of = ports.iter().zip(&mut self.watches);
         let mut there = of.filter(|(seen, _)| !seen.is_lost()).map(|(seen, watch)| watch.picture(now, seen));
         let mut picture = there.next().unwrap_or_default();
-        picture.beyond = Beyond { paths: self.source.paths().to_vec(), other_ports: there.collect() };
+        let circuits = self.source.circuits().iter();
+        let circuits = circuits.filter(|circuit| self.filter.passes_circuit(&picture.name, circuit)).cloned();
+        let circuits = circuits.collect();
+        let (paths, other_ports) = (self.source.paths().to_vec(), there.collect());
+        picture.beyond = Beyond { paths, circuits, other_ports };
         for lost in ports.iter().filter(|seen| seen.is_lost()) {
             picture.warnings.insert(0, warn::of_lost_port(&lost.rows.segment.interface()));
         }

@@ -1,7 +1,7 @@
 //! The filter of `rota trace`, asked of loads instead of events: what a station sends of one kind, or at one
 //! priority, passes when a frame of it would.
 
-use super::picture::{Channel, Station};
+use super::picture::{Channel, Circuit, Station};
 use crate::filter::{Fields, Filter, FilterError, OF_LOADS, Party};
 
 /// The word by which a filter knows each kind of load, in the order of the rows.
@@ -75,6 +75,14 @@ impl Narrow {
             ..Fields::default()
         })
     }
+
+    /// Whether a circuit of this station is shown, whose TPDUs are ordinary frames.
+    pub fn passes_circuit(&self, here: &str, circuit: &Circuit) -> bool {
+        let party = |name| Some(Party { station: 0, name, mac: address(name) });
+        let (from, to) = if circuit.sends { (here, &*circuit.peer) } else { (&*circuit.peer, here) };
+        let (src, dst) = (party(from), party(to));
+        self.filter.matches(&Fields { src, dst, kind: Some(WORDS[ORDINARY]), ..Fields::default() })
+    }
 }
 
 fn address(text: &str) -> Option<[u8; 6]> {
@@ -124,6 +132,14 @@ mod tests {
             assert!(error.wanted.contains(wanted), "{error}");
         }
         assert_eq!(left("station 3 and prio >= 6"), [0, 0, 200, 0, 0], "second names are names");
+    }
+
+    #[test]
+    fn circuits_pass_by_their_ends_and_as_ordinary_frames() {
+        let circuit = Circuit { sends: true, peer: "n2".into(), ..Circuit::default() };
+        let passes = |text: &str| Narrow::parse(text).unwrap().passes_circuit("n1", &circuit);
+        assert!(passes("") && passes("src n1") && passes("host n2") && passes("kind ordinary"));
+        assert!(!passes("src n2") && !passes("kind token") && !passes("channel 7"));
     }
 
     #[test]

@@ -172,6 +172,38 @@ pub struct Hop {
     pub dropped: u64,
 }
 
+/// An end of a circuit at this station.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Circuit {
+    /// Its name at both ends; 0 while it is being opened.
+    pub circuit: u64,
+    /// True if this station sends.
+    pub sends: bool,
+    /// The station at the other end.
+    pub peer: String,
+    /// The service at the receiver's node.
+    pub service: u32,
+    /// `reliable`, `best-effort` or `guaranteed`.
+    pub class: String,
+    /// How far it is.
+    pub stage: String,
+    /// Bits of data a second; absent until it was looked at twice, and of a guaranteed one, whose channel
+    /// stands among the channels.
+    pub rate_bps: Option<u64>,
+    /// TPDUs that were sent again; at a receiver those that came again.
+    pub again: u64,
+    /// Lost TPDUs of a circuit without error control, as its receiver knows.
+    pub lost: u64,
+    /// TPDUs that its flow control lets be on their way; of a receiver those for which it has room.
+    pub window: u32,
+    /// TPDUs on their way; of a receiver those that its program has yet to take.
+    pub flying: u32,
+    /// What its next step waits for, in a word.
+    pub waits_for: String,
+    /// The same for people.
+    pub waits_for_words: String,
+}
+
 /// How long cycles last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rotation {
@@ -289,9 +321,21 @@ pub struct Beyond {
     /// The channels across segments that begin at this station, whatever the port.
     #[serde(default)]
     pub paths: Vec<Path>,
+    /// The ends of circuits at this station, whatever the port.
+    #[serde(default)]
+    pub circuits: Vec<Circuit>,
     /// The picture of each further interface of the node.
     #[serde(default)]
     pub other_ports: Vec<Picture>,
+}
+
+impl Beyond {
+    /// Rows that all of it wants.
+    pub fn rows(&self) -> usize {
+        let hops: usize = self.paths.iter().map(|path| path.hops.len() + 1).sum();
+        let circuits = self.circuits.len();
+        hops + if circuits > 0 { circuits + 1 } else { 0 }
+    }
 }
 
 impl Picture {

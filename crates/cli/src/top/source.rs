@@ -2,9 +2,12 @@
 //! and once a second for the hops of channels that leave the segment, which no file has; when it ends, its
 //! return is waited for.
 
-use super::picture::{Hop, Path};
+use super::picture::{Circuit, Hop, Path};
+use crate::vc::class;
+use rota::vc::{CircuitInfo, list_of};
 use rota::{ChannelDetail, ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Shown, Span};
 use rota_study::certificate::open::share_in_words;
+use std::collections::BTreeMap;
 
 /// A node answers for a channel by what it was told within the last second.
 const ASK_EVERY: Span = Span::from_millis(1_000);
@@ -36,7 +39,15 @@ pub struct Source {
     nodes_found: u64,
     /// The paths of channels that begin here, and when they are asked for again.
     paths: Vec<Path>,
+    circuits: Circuits,
     next_ask: Instant,
+}
+
+/// The ends of circuits here, and the octets of each when it was last asked for.
+#[derive(Default)]
+struct Circuits {
+    all: Vec<Circuit>,
+    before: BTreeMap<(u64, bool), (Instant, u64)>,
 }
 
 /// One port as it was last seen.
@@ -76,14 +87,19 @@ impl Seen {
 impl Source {
     /// Nothing is looked at yet.
     pub fn new() -> Self {
-        let (why, ports, paths) = (String::new(), Vec::new(), Vec::new());
+        let (why, ports, paths, circuits) = (String::new(), Vec::new(), Vec::new(), Circuits::default());
         let never = Instant::ZERO;
-        Self { open: None, next_try: never, why, ports, nodes_found: 0, paths, next_ask: never }
+        Self { open: None, next_try: never, why, ports, nodes_found: 0, paths, circuits, next_ask: never }
     }
 
     /// The channels across segments that begin here.
     pub fn paths(&self) -> &[Path] {
         &self.paths
+    }
+
+    /// The ends of circuits at this station.
+    pub fn circuits(&self) -> &[Circuit] {
+        &self.circuits.all
     }
 
     /// The ports of the node that are there, or were.
@@ -110,6 +126,7 @@ impl Source {
         if now >= self.next_ask {
             self.next_ask = now + ASK_EVERY;
             self.paths = paths_of(node);
+            self.circuits.look(now, &list_of(node).unwrap_or_default());
         }
         let all = self.ports.iter_mut().enumerate();
         let seen = all.map(|(port, seen)| seen.look(reader, port));
@@ -131,6 +148,38 @@ impl Source {
             Err(error) if self.why.is_empty() => self.why = error.to_string(),
             Err(_) => {}
         }
+    }
+}
+
+impl Circuits {
+    /// What a node says of its circuits now.
+    fn look(&mut self, now: Instant, told: &[CircuitInfo]) {
+        let before = std::mem::take(&mut self.before);
+        self.all = told.iter().map(|info| circuit(info, now, &before)).collect();
+        self.before = told.iter().map(|info| ((info.circuit, info.sends), (now, info.now.octets))).collect();
+    }
+}
+
+fn circuit(info: &CircuitInfo, now: Instant, before: &BTreeMap<(u64, bool), (Instant, u64)>) -> Circuit {
+    let known = before.get(&(info.circuit, info.sends)).filter(|_| info.channel.is_none());
+    let rate = known.map(|(at, octets)| {
+        let bits = u128::from(info.now.octets.saturating_sub(*octets)) * 8_000_000_000;
+        (bits / u128::from(now.since(*at).as_nanos().max(1))) as u64
+    });
+    Circuit {
+        circuit: info.circuit,
+        sends: info.sends,
+        peer: info.peer.clone(),
+        service: info.service,
+        class: class(info).to_owned(),
+        stage: info.now.stage.word().to_owned(),
+        rate_bps: rate,
+        again: info.again,
+        lost: info.tpdus_lost,
+        window: info.now.window,
+        flying: info.now.flying,
+        waits_for: info.now.waits_for.word().to_owned(),
+        waits_for_words: info.now.waits_for.phrase().to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `rota top --once`: the picture as lines of text.
 
-use super::picture::{Hop, Path, Picture, Share, Shares};
+use super::picture::{Circuit, Hop, Path, Picture, Share, Shares};
 use super::rates::{Figures, Rate};
 use rota::Span;
 use std::fmt::Write;
@@ -107,6 +107,21 @@ fn channels(out: &mut String, picture: &Picture) {
     for path in &picture.beyond.paths {
         paths(out, path);
     }
+    for circuit in &picture.beyond.circuits {
+        circuit_line(out, &picture.name, circuit);
+    }
+}
+
+fn circuit_line(out: &mut String, here: &str, circuit: &Circuit) {
+    let Circuit { sends, peer, service, class, stage, rate_bps, again, lost, window, flying, .. } = circuit;
+    let (from, to) = if *sends { (here, &**peer) } else { (&**peer, here) };
+    let rate = rate_bps.map_or("not known".into(), bits);
+    let _ = writeln!(
+        out,
+        "circuit   {} {from} -> {to}, service {service}, {class}, {stage}: {rate}, again {again}, lost \
+         {lost}, {flying} of window {window}, waits for {}",
+        circuit.circuit, circuit.waits_for_words
+    );
 }
 
 /// One port. Of several it has its interface in its head.

@@ -4,7 +4,7 @@ use crate::filter::{Fields, MODES, Party};
 use rota::{Lost, TRACE_SNAP_OCTETS, TraceEvent, TraceReader, TraceRecord, TraceVerdict};
 use rota_driver::clock::Sandwich;
 use rota_wire::llc::{FRAGMENT_OUI, FRAGMENT_PID, LLC_INFORMATION, SAP_SNAP};
-use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, MacAddr, PayloadKind};
+use rota_wire::{ETHERNET_HEADER_OCTETS, Kind, LINK_HEADER_OCTETS, MacAddr, PayloadKind, Tpdu};
 
 /// Where a fragment of a long LLC message names its access points: behind OUI and PID (docs/wire.md).
 const FRAGMENT_AT: usize = LLC_INFORMATION + FRAGMENT_OUI.len() + 2;
@@ -90,6 +90,17 @@ impl Entry {
             .then(|| u16::from_be_bytes([number[0], number[1]]))
     }
 
+    /// The TPDU of a circuit that its frame carries, and how many octets of data it has: its end may be cut.
+    pub fn tpdu(&self) -> Option<(Tpdu, u16)> {
+        let body = self.octets.get(ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS..)?;
+        (self.record.kind == Kind::Circuit.code()).then(|| Tpdu::parse_head(body).ok())?
+    }
+
+    /// The name of the circuit; none of the first step of a handshake, which has no name yet.
+    fn circuit(&self) -> Option<u64> {
+        self.tpdu().map(|(tpdu, _)| tpdu.circuit).filter(|circuit| *circuit != 0)
+    }
+
     /// The number of the unit that an event is about. Only the nodes at the ends of a channel across segments
     /// know the unit of a packet, and these its deadline.
     pub fn unit(&self) -> Option<u64> {
@@ -128,6 +139,7 @@ impl Entry {
             mode: self.mode(),
             priority: self.record.level,
             channel: self.record.channel.is_some().then_some(self.record.channel),
+            circuit: self.circuit(),
             label: (self.record.label != 0).then_some(self.record.label),
             length: self.is_frame().then_some(self.record.length.into()),
             saps,

@@ -4,6 +4,7 @@ use super::entry::{Entry, Who};
 use crate::filter::MODES;
 use rota::{ChannelId, TraceEvent, TraceVerdict};
 use rota_units::Span;
+use rota_wire::{Tpdu, TpduBody};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -28,7 +29,7 @@ pub fn line(entry: &Entry) -> String {
         if let Some(level) = entry.record.level {
             let _ = write!(line, "  priority {level}");
         }
-        if let Some(about) = channel(entry) {
+        if let Some(about) = circuit(entry).or_else(|| channel(entry)) {
             let _ = write!(line, "  {about}");
         }
         if entry.record.verdict != TraceVerdict::None {
@@ -38,6 +39,30 @@ pub fn line(entry: &Entry) -> String {
         let _ = write!(line, " {}", what(entry));
     }
     line
+}
+
+/// The circuit of a frame, and what its TPDU says.
+pub fn circuit(entry: &Entry) -> Option<String> {
+    let (Tpdu { circuit, body, .. }, octets) = entry.tpdu()?;
+    let said = match body {
+        TpduBody::Data { sequence, message, index, last } => {
+            let of = if last { ", the last of its message" } else { "" };
+            format!("data {sequence}, {octets} octets, part {index} of message {message}{of}")
+        }
+        TpduBody::Ack { cum, cause: 0, limit } => format!("ack up to {cum}, room up to {limit}"),
+        TpduBody::Ack { cum, cause, limit } => format!("ack up to {cum} for {cause}, room up to {limit}"),
+        TpduBody::Open(terms) => format!("open service {}, window {}", terms.service, terms.window),
+        TpduBody::Accept(terms) => format!("accept, window {} of {} octets", terms.window, terms.tpdu),
+        TpduBody::Confirm(terms) => format!("confirm service {}", terms.service),
+        TpduBody::Refuse { why, .. } => format!("refuse: {why}"),
+        TpduBody::Reset { why } => format!("reset: {why}"),
+        TpduBody::Close { tpdus, messages } => format!("close behind {tpdus} TPDUs, {messages} messages"),
+        TpduBody::Closed { tpdus, messages } => format!("closed behind {tpdus} TPDUs, {messages} messages"),
+        TpduBody::Ask => "ask".to_owned(),
+        TpduBody::Decline { reason } => format!("decline for reason {reason}"),
+    };
+    let name = if circuit == 0 { "a circuit".to_owned() } else { format!("circuit {circuit}") };
+    Some(format!("{name}: {said}"))
 }
 
 /// The channel, unit and deadline of a frame.
@@ -163,6 +188,8 @@ pub fn json(entry: &Entry) -> Value {
     put("mode", fields.mode.map(Value::from));
     put("priority", fields.priority.map(Value::from));
     put("channel", fields.channel.map(|channel| Value::from(channel.0)));
+    put("circuit", fields.circuit.map(Value::from));
+    put("tpdu", circuit(entry).map(|said| said.split_once(": ").map_or("", |(_, said)| said).into()));
     let is_end = record.event == TraceEvent::Closed;
     put("unit", entry.unit().map(Value::from));
     put("units", record.number.checked_sub(1).filter(|_| is_end).map(Value::from));
@@ -203,6 +230,29 @@ mod tests {
         let unit = Entry { octets: vec![0; 60], ..entry };
         assert_eq!(channel(&unit).as_deref(), Some("label 7"));
         assert_eq!(json(&unit)["packet"], Value::Null);
+    }
+
+    #[test]
+    fn a_tpdu_is_told_by_its_circuit_also_where_its_end_is_cut_off() {
+        let data = TpduBody::Data { sequence: 17, message: 3, index: 2, last: true };
+        let tpdu = Tpdu { to: 1, circuit: u64::MAX, body: data };
+        let mut octets = vec![0; 160];
+        let head = rota_wire::ETHERNET_HEADER_OCTETS + rota_wire::LINK_HEADER_OCTETS;
+        tpdu.emit(1_424, &mut octets[head..]);
+        let kind = rota_wire::Kind::Circuit.code();
+        let record = TraceRecord { kind, length: 1_500, ..TraceRecord::default() };
+        let entry = Entry { record, octets, ..Entry::default() };
+        let said = "data 17, 1424 octets, part 2 of message 3, the last of its message";
+        assert_eq!(circuit(&entry), Some(format!("circuit {}: {said}", u64::MAX)));
+        assert!(line(&entry).ends_with(said), "{}", line(&entry));
+        let told = json(&entry);
+        assert_eq!((&told["circuit"], &told["tpdu"]), (&json!(u64::MAX), &json!(said)));
+        let passes = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            crate::filter::Filter::from_words(&words).expect(text).matches(&entry.fields())
+        };
+        assert!(passes("circuit 18446744073709551615") && passes("circuit") && passes("kind circuit"));
+        assert!(!passes("circuit = 5") && !passes("not circuit") && passes("not circuit 5"));
     }
 
     /// It named a unit that no channel of so many units has.

@@ -7,7 +7,7 @@ use crate::now;
 use crate::reattach::ListenOrigin;
 use crate::receive::{AcceptError, Listener, Received, RecvChannel};
 use crate::session::Deadline;
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, FlowName};
 use rota_proto::vc::{CARRIED_WINDOW, CarriedSink};
 use rota_shm::control::{CircuitTerms, ControlName};
 use rota_shm::{CellPart, ChannelState, CircuitEnd};
@@ -120,6 +120,7 @@ impl Arrivals {
             octets: u32::from(self.sink.tpdu()),
             error_control: false,
             stream,
+            flow: FlowName::Channel,
         })
     }
 

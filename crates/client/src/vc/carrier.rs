@@ -8,7 +8,7 @@ use crate::now;
 use crate::overdue::Overdue;
 use crate::send::SendChannel;
 use crate::session::Deadline;
-use rota_contract::{ChannelId, Tally};
+use rota_contract::{ChannelId, FlowName, Tally};
 use rota_proto::vc::{CARRIED_WINDOW, CarriedSource};
 use rota_shm::control::{CircuitTerms, ControlName};
 use rota_shm::{ChannelState, CircuitEnd};
@@ -50,6 +50,7 @@ impl Carrier {
             octets: u32::from(guarantee.tpdu()),
             error_control: false,
             stream: options.stream,
+            flow: FlowName::Channel,
         };
         let (session, _) = channel.parts();
         let watch = Watch::new(session, channel.id())?;

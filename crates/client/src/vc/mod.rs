@@ -28,7 +28,8 @@
 //! `poll`, `epoll` or `select` each end has a descriptor ([`AsFd`]): call
 //! [`Sender::arm`] or [`Receiver::arm`], and where it says that there is nothing to do yet, wait for the
 //! descriptor to become readable. That of a listener is readable when a circuit waits to be accepted: call
-//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it.
+//! [`CircuitListener::accept`] until it says [`VcError::TimedOut`], and then wait for it. The example
+//! `async_echo` does so in the `AsyncFd` of tokio.
 //!
 //! **Ends.** [`Sender::finish`] ends a circuit in order: it says at both ends that the receiving program has
 //! taken all of it. An end that is dropped before that, or whose program dies, is reset: the other end is
@@ -50,8 +51,9 @@ mod watch;
 pub use duplex::Duplex;
 pub use guarantee::Guarantee;
 pub use receiver::Receiver;
+pub use rota_contract::{CircuitStage, CircuitWait, FlowName};
 pub use rota_shm::CircuitEnd;
-pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitTerms};
+pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitNow, CircuitTerms};
 pub use sender::{Report, Sender, Written};
 
 use crate::node::{Node, NodeError};
@@ -64,7 +66,7 @@ use rota_shm::control::{
 };
 use rota_shm::{BoardView, EventSeen, MemoryError, Waited, open_circuit_sink};
 use rota_units::{BitRate, Instant, Octets, Span};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use watch::Any;
 
 /// A handshake is given up by the node in less.
@@ -191,6 +193,13 @@ impl Default for Options {
     }
 }
 
+/// What became of a look for the next circuit.
+enum Next {
+    None,
+    Taken(Box<Receiver>),
+    Declined,
+}
+
 /// The most that a listener takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
@@ -204,6 +213,15 @@ impl Default for ListenOptions {
     fn default() -> Self {
         Self { window: 256, backlog: 4 }
     }
+}
+
+/// A circuit that waits for the answer of its listener's program.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The station that asks: its name, or its address where no name is known.
+    pub from: &'a str,
+    /// Its quality, and what would be agreed.
+    pub terms: &'a CircuitTerms,
 }
 
 /// Takes circuits of a service.
@@ -262,10 +280,26 @@ impl CircuitListener {
     /// [`VcError::TimedOut`], [`VcError::NodeGone`], [`VcError::Node`]. After the last of them it may be
     /// called again: a node that had no room for one connection more may have it then.
     pub fn accept(&mut self, timeout: Span) -> Result<Receiver, VcError> {
+        self.accept_if(timeout, |_| Ok(()))
+    }
+
+    /// The same of those that `judge` takes. The program of another one hears [`CircuitEnd::Declined`] with
+    /// the reason, a number whose meaning the two programs know; that of a guaranteed one, which a channel
+    /// carries, hears that the circuit was given up, and no reason. Nothing of it was read.
+    ///
+    /// # Errors
+    /// As [`CircuitListener::accept`].
+    pub fn accept_if(
+        &mut self,
+        timeout: Span,
+        mut judge: impl FnMut(&Asked<'_>) -> Result<(), u32>,
+    ) -> Result<Receiver, VcError> {
         let give_up = crate::now() + timeout;
         loop {
-            if let Some(receiver) = self.accept_now()? {
-                return Ok(receiver);
+            match self.accept_now(&mut judge)? {
+                Next::Taken(receiver) => return Ok(*receiver),
+                Next::Declined => continue,
+                Next::None => {}
             }
             if self.session.is_gone() {
                 return Err(VcError::NodeGone);
@@ -278,19 +312,24 @@ impl CircuitListener {
         }
     }
 
-    fn accept_now(&mut self) -> Result<Option<Receiver>, VcError> {
+    fn accept_now(&mut self, judge: &mut impl FnMut(&Asked<'_>) -> Result<(), u32>) -> Result<Next, VcError> {
         if let Some(coming) = &mut self.coming
             && let Some((arrivals, terms)) = coming.next(&self.any)?
         {
-            return Ok(Some(Receiver::carried_by(arrivals, terms)));
+            let from = arrivals.from();
+            return Ok(match judge(&Asked { from: &from, terms: &terms }) {
+                Ok(()) => Next::Taken(Box::new(Receiver::carried_by(arrivals, terms))),
+                // The end of its channel tells the sender.
+                Err(_) => Next::Declined,
+            });
         }
         self.ask()?;
-        let Some((session, sent)) = &self.next else { return Ok(None) };
+        let Some((session, sent)) = &self.next else { return Ok(Next::None) };
         let answer = match session.answer(*sent, Span::ZERO) {
-            Err(NodeError::Socket(rota_shm::control::SocketError::TimedOut(_))) => return Ok(None),
+            Err(NodeError::Socket(rota_shm::control::SocketError::TimedOut(_))) => return Ok(Next::None),
             answer => answer,
         };
-        let Some((session, _)) = self.next.take() else { return Ok(None) };
+        let Some((session, _)) = self.next.take() else { return Ok(Next::None) };
         self.any.remove(&session);
         let message = match answer {
             Ok(message) => message,
@@ -300,17 +339,37 @@ impl CircuitListener {
         let Reply::Circuit(CircuitAnswer::Accepted { from, terms }) = message.body else {
             return Err(unexpected(message.body).into());
         };
-        let memory = open_circuit_sink(message.descriptors)?;
-        mapped(&session, LOCAL_TIMEOUT)?;
+        let judged = judge(&Asked { from: &from, terms: &terms });
+        let next = match judged {
+            Ok(()) => {
+                let memory = open_circuit_sink(message.descriptors)?;
+                mapped(&session, LOCAL_TIMEOUT)?;
+                Next::Taken(Box::new(Receiver::new(session, memory, from, terms)))
+            }
+            Err(reason) => {
+                let declined = Request::Circuit(CircuitAsk::Decline { reason });
+                match session.request(&declined, LOCAL_TIMEOUT)?.body {
+                    Reply::Circuit(CircuitAnswer::Done) => Next::Declined,
+                    other => return Err(unexpected(other).into()),
+                }
+            }
+        };
         // This circuit is there, whatever comes of the next one: the next call says what.
         let _ = self.ask();
-        Ok(Some(Receiver::new(session, memory, from, terms)))
+        Ok(next)
     }
 }
 
 impl AsFd for CircuitListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.any.as_fd()
+    }
+}
+
+/// For event loops that want it so, as the `AsyncFd` of tokio.
+impl AsRawFd for CircuitListener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 
@@ -345,12 +404,16 @@ fn sleep(
 /// # Errors
 /// [`VcError::Node`].
 pub fn list(control: &ControlName) -> Result<Vec<CircuitInfo>, VcError> {
-    let (session, _) = Session::begin(control)?;
-    let mut all = match session.request(&Request::Circuit(CircuitAsk::List), LOCAL_TIMEOUT)?.body {
-        Reply::Circuit(CircuitAnswer::List(all)) => all,
-        other => return Err(unexpected(other).into()),
-    };
-    let channels = Node::connect(control)?.channels()?;
+    list_of(&mut Node::connect(control)?)
+}
+
+/// The same of a node that this program has a connection to.
+///
+/// # Errors
+/// [`VcError::Node`].
+pub fn list_of(node: &mut Node) -> Result<Vec<CircuitInfo>, VcError> {
+    let mut all = node.circuits()?;
+    let channels = node.channels()?;
     all.extend(channels.iter().filter(|channel| channel.service >= CHANNELS).map(of_channel));
     Ok(all)
 }
@@ -369,7 +432,7 @@ fn of_channel(info: &ChannelInfo) -> CircuitInfo {
         octets: contract.unit_octets_max.saturating_sub(CARRIED_HEAD_OCTETS as u32),
         error_control: false,
         stream: false,
-        flow: "channel".to_owned(),
+        flow: FlowName::Channel,
         // The greeting is a unit, too.
         tpdus: info.units.saturating_sub(1),
         tpdus_taken: 0,
@@ -379,7 +442,13 @@ fn of_channel(info: &ChannelInfo) -> CircuitInfo {
         tpdus_lost: lost,
         messages_lost: 0,
         bad: 0,
-        waits: false,
+        now: CircuitNow {
+            stage: CircuitStage::Open,
+            waits_for: CircuitWait::Nothing,
+            window: CARRIED_WINDOW,
+            flying: 0,
+            octets: 0,
+        },
         channel: Some(CarriedInfo {
             channel: info.channel,
             bound_ns: contract.bound_ns,

@@ -8,7 +8,7 @@ use rota_contract::ChannelId;
 use rota_shm::control::CircuitTerms;
 use rota_shm::{BoardView, CircuitEnd, ClientCircuitSink, max_slice};
 use rota_units::{Instant, Span};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// The way by which a circuit's TPDUs come.
 enum Way {
@@ -272,5 +272,12 @@ impl AsFd for Receiver {
             Way::Queue { memory, .. } => memory.bell.as_fd(),
             Way::Channel(arrivals) => arrivals.as_fd(),
         }
+    }
+}
+
+/// For event loops that want it so, as the `AsyncFd` of tokio.
+impl AsRawFd for Receiver {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }

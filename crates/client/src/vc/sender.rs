@@ -10,7 +10,7 @@ use rota_contract::ChannelId;
 use rota_shm::control::{CircuitAnswer, CircuitAsk, CircuitTerms, ControlName, Reply, Request, SocketError};
 use rota_shm::{CircuitEnd, ClientCircuitSource, PART_FINISH, PART_LAST, max_slice, open_circuit_source};
 use rota_units::{Instant, Span};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// How much of what was to be sent was taken by this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +98,12 @@ impl Sender {
         let (window, level, quality) = (options.window, options.level, options.quality());
         let asked = CircuitAsk::Open { to: to.to_owned(), service, window, quality, level };
         let message = session.request(&Request::Circuit(asked), deadline.left())?;
-        let Reply::Circuit(CircuitAnswer::Opened(terms)) = message.body else {
-            return Err(unexpected(message.body).into());
+        let terms = match message.body {
+            Reply::Circuit(CircuitAnswer::Opened(terms)) => terms,
+            Reply::Circuit(CircuitAnswer::Declined { reason }) => {
+                return Err(VcError::Ended(CircuitEnd::Declined(reason)));
+            }
+            other => return Err(unexpected(other).into()),
         };
         let memory = open_circuit_source(message.descriptors)?;
         mapped(&session, deadline.allows(LOCAL_TIMEOUT))?;
@@ -370,5 +374,12 @@ impl AsFd for Sender {
             Way::Queue { memory, .. } => memory.bell.as_fd(),
             Way::Channel(carrier) => carrier.as_fd(),
         }
+    }
+}
+
+/// For event loops that want it so, as the `AsyncFd` of tokio.
+impl AsRawFd for Sender {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }

@@ -2,7 +2,7 @@
 //! the death of its program ends that one alone.
 
 use super::Control;
-use crate::circuits::{CircuitCommand, CircuitMemory, CircuitNote, CircuitRing};
+use crate::circuits::{CircuitCommand, CircuitMemory, CircuitNote, CircuitRing, flow_name};
 use crate::commands::Command;
 use crate::commands::ControlEnd;
 use crate::ledger::Charge;
@@ -168,6 +168,7 @@ fn terms_of(terms: &Terms, circuit: u64) -> CircuitTerms {
         octets: u32::from(terms.tpdu),
         error_control: terms.quality.error_control,
         stream: terms.quality.stream,
+        flow: flow_name(terms.quality.flow),
     }
 }
 
@@ -194,6 +195,7 @@ impl Control<'_> {
             CircuitAsk::Open { to, service, window, quality, level } => {
                 self.circuit_open(at, ask, to, (service, window, quality, level));
             }
+            CircuitAsk::Decline { reason } => self.circuit_decline(at, reason),
             CircuitAsk::Mapped => self.circuit_mapped(at),
             CircuitAsk::List => {
                 self.sessions[at].wait_for(ask, Asked::Circuits);
@@ -324,6 +326,14 @@ impl Control<'_> {
         if level > 7 {
             return self.sessions[at].error(format!("level {level} is none; there are 0 to 7"), true);
         }
+        let (user, most) = (self.sessions[at].user, self.facts.quota.level);
+        if level > most && !self.may_all(user) {
+            let sentence = format!(
+                "circuits of user {user} have levels 0 to {most} at this node, and not {level}, which root \
+                 and the user that the node runs as may have; a larger --user-level of 'rota node' gives more"
+            );
+            return self.sessions[at].error(sentence, false);
+        }
         // A window that is too large is refused by the machine, with what is possible.
         let parts = window.min(u64::from(WINDOW_MAX)) * 2;
         let Some(charge) = self.charge_parts(at, "a circuit", parts) else { return };
@@ -332,6 +342,17 @@ impl Control<'_> {
         self.sessions[at].circuits.asks = Some(asks);
         let request = CircuitRequest { service, window, quality, bucket, level };
         tell(self.data, CircuitCommand::Open { ask, to, request });
+    }
+
+    /// The program has looked at the circuit that it was given, and does not take it.
+    fn circuit_decline(&mut self, at: usize, reason: u32) {
+        let session = &mut self.sessions[at];
+        let is_new = |owned: &mut OwnedEnd| matches!(owned.memory, Some(Made::Sink(_)));
+        let Some(OwnedEnd { circuit, .. }) = session.circuits.owned.take_if(is_new) else {
+            return session.error("no circuit of yours waits to be taken", true);
+        };
+        tell(self.data, CircuitCommand::Decline { circuit, reason });
+        session.answer(&Reply::Circuit(CircuitAnswer::Done));
     }
 
     /// The program has mapped its memory: nobody else can change it from now on, and octets may flow.
@@ -545,6 +566,9 @@ impl Control<'_> {
                      {service}' there first"
                 ),
             }),
+            CircuitEnd::Declined(reason) => {
+                session.answer(&Reply::Circuit(CircuitAnswer::Declined { reason }));
+            }
             CircuitEnd::NoAnswer => session
                 .error(format!("{to} does not answer; see with 'rota status' whether it is alive"), false),
             end => session.error(format!("no circuit to {to}: {end}"), false),

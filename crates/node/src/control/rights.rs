@@ -41,7 +41,8 @@ impl Control<'_> {
         })
     }
 
-    fn may_all(&self, user: u32) -> bool {
+    /// Root, and the user that this node runs as.
+    pub(super) fn may_all(&self, user: u32) -> bool {
         user == 0 || is_same(user, self.user)
     }
 }

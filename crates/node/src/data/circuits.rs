@@ -1,15 +1,15 @@
 //! Circuits: the commands of the control thread, and the events of the machines.
 
 use super::Data;
-use crate::circuits::{CircuitCommand, CircuitNote};
+use crate::circuits::{CircuitCommand, CircuitNote, flow_name};
 use crate::commands::Note;
 use crate::gate::Egress;
 use rota_driver::device::FrameDevice;
 use rota_proto::PortId;
 use rota_proto::circuits::{CircuitView, EndRole};
-use rota_shm::control::CircuitInfo;
+use rota_proto::vc::Standing;
+use rota_shm::control::{CircuitInfo, CircuitNow};
 use rota_units::Instant;
-use rota_wire::FlowControl;
 
 impl<D: FrameDevice, G: Egress> Data<D, G> {
     pub(super) fn circuit_command(&mut self, at: Instant, command: CircuitCommand) {
@@ -25,6 +25,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             }
             // One that has ended meanwhile tells so when it is attached.
             CircuitCommand::Accept { circuit } => _ = self.node.circuit_accept(circuit),
+            CircuitCommand::Decline { circuit, reason } => self.node.circuit_decline(at, circuit, reason),
             CircuitCommand::Attach { circuit, memory } => {
                 let (token, watched) = self.waits.doorbell(&memory.doorbell);
                 let is_there = self.node.circuit(circuit).is_some();
@@ -58,12 +59,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
 
     fn circuit_info(&self, port: PortId, interface: &str, view: &CircuitView) -> CircuitInfo {
         let CircuitView { terms, counts, taken, .. } = view;
-        let flow = match view.flow {
-            FlowControl::Open => "open",
-            FlowControl::Window => "window",
-            FlowControl::Bucket => "bucket",
-            FlowControl::PacketPair => "packet-pair",
-        };
+        let Standing { stage, waits_for, window, flying, octets } = view.standing;
         CircuitInfo {
             circuit: view.name,
             sends: view.role == EndRole::Sender,
@@ -74,7 +70,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             octets: u32::from(terms.tpdu),
             error_control: terms.quality.error_control,
             stream: terms.quality.stream,
-            flow: flow.to_owned(),
+            flow: flow_name(view.flow),
             tpdus: counts.tpdus,
             tpdus_taken: taken.tpdus,
             messages: counts.messages,
@@ -83,7 +79,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             tpdus_lost: view.lost.tpdus + view.lost.dropped,
             messages_lost: view.lost.messages,
             bad: view.bad,
-            waits: view.offered,
+            now: CircuitNow { stage, waits_for, window, flying, octets },
             channel: None,
         }
     }

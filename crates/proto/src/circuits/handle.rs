@@ -80,7 +80,9 @@ impl Circuits {
             TpduBody::Accept(terms) => self.on_answer(now, from, tpdu, terms.source),
             TpduBody::Refuse { source, .. } => self.on_answer(now, from, tpdu, source),
             TpduBody::Data { .. } | TpduBody::Ask => self.on_named(now, from, tpdu, data, Some(true)),
-            TpduBody::Ack { .. } => self.on_named(now, from, tpdu, data, Some(false)),
+            TpduBody::Ack { .. } | TpduBody::Decline { .. } => {
+                self.on_named(now, from, tpdu, data, Some(false));
+            }
             TpduBody::Close { .. } | TpduBody::Closed { .. } | TpduBody::Reset { .. } => {
                 self.on_named(now, from, tpdu, data, None);
             }

@@ -333,6 +333,15 @@ impl Circuits {
         true
     }
 
+    /// A program does not take a circuit that was offered: its sender is told why.
+    pub(crate) fn decline(&mut self, now: Instant, circuit: CircuitId, reason: u32) {
+        let Some(at) = self.place_of(circuit) else { return };
+        if let Some(Machine::Sink(sink)) = self.ends[at].as_mut().map(|end| &mut end.machine) {
+            sink.decline(reason);
+        }
+        self.release_at(now, at);
+    }
+
     /// Asks the listener at that station for a circuit; the outcome comes as an event.
     pub(crate) fn open(
         &mut self,

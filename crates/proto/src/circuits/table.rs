@@ -1,7 +1,8 @@
 //! The table as people see it.
 
 use super::{Circuit, CircuitId, Circuits, Machine};
-use crate::vc::{Counts, Losses};
+use crate::vc::{Counts, Losses, Standing};
+use rota_contract::CircuitWait;
 use rota_wire::{FlowControl, MacAddr, Terms};
 
 /// Which end of a circuit is here.
@@ -38,8 +39,8 @@ pub struct CircuitView {
     pub flow: FlowControl,
     /// TPDUs that no sound other end sends.
     pub bad: u64,
-    /// It waits to be accepted.
-    pub offered: bool,
+    /// How it stands at this moment.
+    pub standing: Standing,
 }
 
 impl Circuit {
@@ -52,10 +53,17 @@ impl Circuit {
             Machine::Source(source) => (Losses::default(), source.flow()),
             Machine::Sink(sink) => (sink.losses(), sink.terms().quality.flow),
         };
+        let mut standing = match &self.machine {
+            Machine::Source(source) => source.standing(),
+            Machine::Sink(sink) => sink.standing(self.offered),
+        };
+        if role == EndRole::Sender && self.queued.is_some() {
+            standing.waits_for = CircuitWait::Turn;
+        }
         let (counts, taken) = self.counts();
         let (name, terms) = (self.name(), *self.terms());
-        let Self { id: circuit, peer, offered, .. } = *self;
-        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, offered }
+        let Self { id: circuit, peer, .. } = *self;
+        CircuitView { circuit, role, peer, name, terms, counts, taken, again, lost, flow, bad, standing }
     }
 }
 

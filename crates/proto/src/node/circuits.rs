@@ -63,6 +63,14 @@ impl Node {
         self.line_of_circuit(circuit).is_some_and(|line| line.circuits.accept(circuit))
     }
 
+    /// A program does not take a circuit that was offered: its sender is told why, and nothing more is heard
+    /// of it here.
+    pub fn circuit_decline(&mut self, now: Instant, circuit: CircuitId, reason: u32) {
+        if let Some(line) = self.line_of_circuit(circuit) {
+            line.tell_circuits(now, |circuits| circuits.decline(now, circuit, reason));
+        }
+    }
+
     /// Asks the node of the station of that name, number or address for a circuit; the outcome comes as an
     /// event.
     ///

@@ -42,6 +42,19 @@ impl Flow {
         }
     }
 
+    /// TPDUs that may be on their way, where this decides it.
+    pub(super) const fn window(&self) -> Option<u64> {
+        match self {
+            Self::Window(aimd) => Some(aimd.window()),
+            Self::Open | Self::Bucket(_) | Self::Pair(_) => None,
+        }
+    }
+
+    /// True if TPDUs leave at instants of its own.
+    pub(super) const fn is_paced(&self) -> bool {
+        matches!(self, Self::Bucket(_) | Self::Pair(_))
+    }
+
     /// True if one TPDU more may be on its way.
     pub(super) fn has_turn(&self, smart: &mut Smart) -> bool {
         match self {

@@ -2,9 +2,10 @@
 //!
 //! Memory is bounded whatever comes. So many half-open handshakes are kept, and their second step is sent
 //! again; beyond them nothing is kept, and the third step alone opens the circuit: it carries all terms and a
-//! cookie over them. Each handshake has a serial number that opens one circuit at most, or an old third step
-//! would open a second one to which old data could come.
+//! cookie over them. Each handshake has a serial number that opens one circuit at most (`serials.rs`), or an
+//! old third step would open a second one to which old data could come.
 
+use super::serials::Serials;
 use super::trip::{Pace, Retry, Trip};
 use super::{Timer, WINDOW_MAX};
 use rota_units::Instant;
@@ -39,46 +40,9 @@ impl Offer {
     }
 }
 
-/// The listener's number of a circuit: it differs from those of the 2^32 handshakes around it.
+/// The listener's number of a circuit: it differs from those of the 2^32 handshakes of its station around it.
 const fn number(terms: &Terms) -> u32 {
     terms.serial as u32
-}
-
-/// Serial numbers for which it is known whether they have opened a circuit.
-const SERIALS: u64 = 4_096;
-
-/// Which serial numbers have opened a circuit. One that is too old counts as used.
-#[derive(Clone, Debug)]
-struct Used {
-    bits: Box<[u64; SERIALS as usize / 64]>,
-    /// The greatest that has.
-    top: u64,
-}
-
-impl Used {
-    fn new() -> Self {
-        Self { bits: Box::new([0; SERIALS as usize / 64]), top: 0 }
-    }
-
-    const fn place(serial: u64) -> (usize, u64) {
-        let at = serial % SERIALS;
-        (at as usize / 64, 1 << (at % 64))
-    }
-
-    fn has(&self, serial: u64) -> bool {
-        let (word, bit) = Self::place(serial);
-        serial + SERIALS <= self.top || (serial <= self.top && self.bits[word] & bit != 0)
-    }
-
-    fn note(&mut self, serial: u64) {
-        for skipped in (self.top + 1..=serial).rev().take(SERIALS as usize) {
-            let (word, bit) = Self::place(skipped);
-            self.bits[word] &= !bit;
-        }
-        self.top = self.top.max(serial);
-        let (word, bit) = Self::place(serial);
-        self.bits[word] |= bit;
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -97,8 +61,7 @@ pub struct Listener {
     limits: ListenerLimits,
     pace: Pace,
     trip: Trip,
-    serial: u64,
-    used: Used,
+    serials: Serials,
     half: Box<[Option<Half>]>,
     answer: Option<(u64, Tpdu)>,
     offer: Option<Offer>,
@@ -117,8 +80,7 @@ impl Listener {
             limits,
             pace,
             trip: Trip::new(pace),
-            serial: 0,
-            used: Used::new(),
+            serials: Serials::new(),
             half: vec![None; limits.half_open].into(),
             answer: None,
             offer: None,
@@ -155,9 +117,8 @@ impl Listener {
         if let Err(why) = self.judge(terms, has_room) {
             return self.refuse(peer, terms, 0, why);
         }
-        self.serial += 1;
         let agreed = Terms {
-            serial: self.serial,
+            serial: self.serials.give(peer),
             window: terms.window.min(self.limits.window),
             tpdu: terms.tpdu.min(self.limits.tpdu),
             ..*terms
@@ -186,13 +147,13 @@ impl Listener {
         let is_ours = [period, period.saturating_sub(1)]
             .iter()
             .any(|period| self.key.cookie(peer, *period, terms) == circuit);
-        if !is_ours || terms.service != self.service || self.used.has(terms.serial) {
+        if !is_ours || terms.service != self.service || self.serials.has(peer, terms.serial) {
             return self.refuse(peer, terms, circuit, Refusal::Expired);
         }
         if !has_room || self.offer.is_some() {
             return self.refuse(peer, terms, circuit, Refusal::Busy);
         }
-        self.used.note(terms.serial);
+        self.serials.note(peer, terms.serial);
         for half in &mut self.half {
             half.take_if(|half| half.circuit == circuit);
         }

@@ -26,6 +26,7 @@ mod listener;
 mod loose;
 mod packet_pair;
 mod segment;
+mod serials;
 mod sink;
 mod smart;
 mod source;
@@ -45,6 +46,7 @@ pub use smart::{Expiry, Learned, Smart};
 pub use source::{Request, Source, SourceEvent, Unfinished, Unsound};
 pub use trip::{Pace, TRIES_MAX};
 
+use rota_contract::{CircuitStage, CircuitWait};
 use rota_wire::{Refusal, ResetCause, Tpdu, TpduBody};
 
 /// The largest window, in TPDUs.
@@ -57,6 +59,21 @@ pub struct Counts {
     pub tpdus: u64,
     /// Whole messages; 0 in a stream.
     pub messages: u64,
+}
+
+/// How one end stands at a moment, to look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How far it is.
+    pub stage: CircuitStage,
+    /// What its next step waits for.
+    pub waits_for: CircuitWait,
+    /// TPDUs that may be on their way; of a receiver those for which it has room.
+    pub window: u32,
+    /// TPDUs on their way; of a receiver those that its program has yet to take.
+    pub flying: u32,
+    /// Octets of data so far, each once.
+    pub octets: u64,
 }
 
 /// How a circuit has ended.
@@ -78,6 +95,8 @@ pub enum End {
     Refused(Refusal),
     /// The other end has ended it.
     Reset(ResetCause),
+    /// The listener's program did not take it, for a reason of its own.
+    Declined(u32),
     /// Nobody has answered the handshake.
     NoAnswer,
     /// The other end has been silent for too long, or has acknowledged nothing in eight time-outs.

@@ -236,6 +236,8 @@ pub struct Inbox {
     cum: u64,
     /// The program has taken all up to here.
     taken: u64,
+    /// The greatest that has come.
+    top: u64,
     /// The place that the TPDU behind `cum` must state.
     next: Piece,
     messages_taken: u64,
@@ -245,7 +247,7 @@ impl Inbox {
     /// Room for a window of TPDUs.
     pub fn new(window: u32, tpdu: u16, stream: bool) -> Self {
         let (room, next) = (Room::new(window, tpdu), Piece::default());
-        Self { room, stream, cum: 0, taken: 0, next, messages_taken: 0 }
+        Self { room, stream, cum: 0, taken: 0, top: 0, next, messages_taken: 0 }
     }
 
     /// All TPDUs up to here have come.
@@ -284,7 +286,13 @@ impl Inbox {
             return Arrival::Double;
         }
         self.room.put(sequence, piece, data);
+        self.top = self.top.max(sequence);
         if self.advance() { Arrival::New } else { Arrival::Lies }
+    }
+
+    /// The greatest TPDU that has come.
+    pub const fn top(&self) -> u64 {
+        self.top
     }
 
     /// Takes what is in sequence now; false where it does not go on as it must.

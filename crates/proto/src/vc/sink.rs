@@ -4,7 +4,8 @@ use super::listener::Offer;
 use super::loose::{LooseInbox, Losses};
 use super::segment::{Arrival, Inbox, Piece};
 use super::trip::{Pace, Retry, Trip};
-use super::{Counts, End, Timer};
+use super::{Counts, End, Standing, Timer};
+use rota_contract::{CircuitStage, CircuitWait};
 use rota_units::Instant;
 use rota_wire::{FlowControl, ResetCause, Terms, Tpdu, TpduBody};
 use std::collections::VecDeque;
@@ -28,6 +29,8 @@ enum State {
     Closing,
     /// It has ended in order; the close of the other end is answered if it comes again.
     Lingering,
+    /// The program did not take it: the sender is told at whatever it sends.
+    Declined(u32),
     Ended,
 }
 
@@ -74,6 +77,14 @@ impl Kept {
         match self {
             Self::Sure(inbox) => inbox.taken(),
             Self::Loose(inbox) => inbox.taken().0,
+        }
+    }
+
+    /// TPDUs in sequence that wait for the program, and whether some behind a missing one do.
+    const fn held(&self) -> (u64, bool) {
+        match self {
+            Self::Sure(inbox) => (inbox.cum() - inbox.taken(), inbox.top() > inbox.cum()),
+            Self::Loose(inbox) => (inbox.cum() - inbox.base(), inbox.top() > inbox.cum()),
         }
     }
 
@@ -163,7 +174,16 @@ pub struct Sink {
     answer: Option<TpduBody>,
     event: Option<SinkEvent>,
     readable: bool,
+    seen: Seen,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Octets of data that have come, each once.
+    octets: u64,
+    /// TPDUs that had come before.
     doubles: u64,
+    /// TPDUs that no sound sender sends.
     bad: u64,
 }
 
@@ -193,8 +213,7 @@ impl Sink {
             answer: None,
             event: None,
             readable: false,
-            doubles: 0,
-            bad: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -210,12 +229,12 @@ impl Sink {
 
     /// TPDUs that had come before.
     pub const fn doubles(&self) -> u64 {
-        self.doubles
+        self.seen.doubles
     }
 
     /// TPDUs that no sound sender sends.
     pub const fn bad(&self) -> u64 {
-        self.bad
+        self.seen.bad
     }
 
     /// TPDUs that have come in sequence, and messages that the program has taken. Without error control those
@@ -251,6 +270,32 @@ impl Sink {
         }
     }
 
+    /// How it stands, to look at; `offered`: no program has accepted it.
+    pub fn standing(&self, offered: bool) -> Standing {
+        let stage = match self.state {
+            State::Open if offered => CircuitStage::Offered,
+            State::Open if self.announced.is_none() => CircuitStage::Open,
+            State::Open | State::Closing => CircuitStage::Closing,
+            State::Lingering | State::Declined(_) | State::Ended => CircuitStage::Ended,
+        };
+        let (held, has_missing) = self.inbox.held();
+        let waits_for = match stage {
+            CircuitStage::Offered => CircuitWait::Acceptance,
+            CircuitStage::Ended => CircuitWait::Nothing,
+            _ if self.state == State::Closing => CircuitWait::Answer,
+            _ if self.peek().is_some() => CircuitWait::Program,
+            _ if has_missing => CircuitWait::Missing,
+            _ => CircuitWait::Peer,
+        };
+        Standing {
+            stage,
+            waits_for,
+            window: self.terms.window,
+            flying: held as u32,
+            octets: self.seen.octets,
+        }
+    }
+
     /// True if the sender waits for answers to its data.
     const fn answers(&self) -> bool {
         let quality = &self.terms.quality;
@@ -259,7 +304,7 @@ impl Sink {
 
     /// True if it has ended, and at most answers what comes again: it has no buffers any more.
     pub const fn is_ended(&self) -> bool {
-        matches!(self.state, State::Lingering | State::Ended)
+        matches!(self.state, State::Lingering | State::Declined(_) | State::Ended)
     }
 
     /// True if it may be forgotten.
@@ -270,7 +315,14 @@ impl Sink {
     /// A TPDU with the name of this circuit came.
     pub fn handle(&mut self, now: Instant, tpdu: &Tpdu, data: &[u8]) {
         if tpdu.circuit != self.circuit || self.state == State::Ended {
-            self.bad += 1;
+            self.seen.bad += 1;
+            return;
+        }
+        if let State::Declined(reason) = self.state {
+            match tpdu.body {
+                TpduBody::Reset { .. } => self.state = State::Ended,
+                _ => self.answer = Some(TpduBody::Decline { reason }),
+            }
             return;
         }
         // An end that lingers is forgotten, however often the peer asks.
@@ -292,7 +344,7 @@ impl Sink {
             | TpduBody::Ask
             | TpduBody::Closed { .. }
             | TpduBody::Reset { .. } => {}
-            _ => self.bad += 1,
+            _ => self.seen.bad += 1,
         }
     }
 
@@ -301,14 +353,17 @@ impl Sink {
             return self.violated();
         }
         match self.inbox.accept(sequence, piece, data) {
-            Arrival::New => self.note_arrival(sequence),
+            Arrival::New => {
+                self.seen.octets += data.len() as u64;
+                self.note_arrival(sequence);
+            }
             Arrival::Double => {
-                self.doubles += 1;
+                self.seen.doubles += 1;
                 self.note_arrival(sequence);
             }
             // Without error control it is lost, and no fault: the sender does not always know the room.
             Arrival::Beyond if !self.terms.quality.error_control => self.note_arrival(sequence),
-            Arrival::Beyond => self.bad += 1,
+            Arrival::Beyond => self.seen.bad += 1,
             Arrival::Lies => return self.violated(),
         }
         self.note_readable();
@@ -359,7 +414,7 @@ impl Sink {
             // Not all has been taken: its own close is the answer, and the sender answers that.
             State::Closing => self.retry = Retry::DUE,
             State::Lingering => self.answer_closed(),
-            State::Ended => {}
+            State::Declined(_) | State::Ended => {}
         }
     }
 
@@ -383,7 +438,7 @@ impl Sink {
     }
 
     fn violated(&mut self) {
-        self.bad += 1;
+        self.seen.bad += 1;
         self.reset(ResetCause::Violation);
         self.end(End::Violated);
     }
@@ -438,6 +493,16 @@ impl Sink {
         }
     }
 
+    /// The program does not take the circuit: the sender is told why, again at whatever it sends.
+    pub fn decline(&mut self, reason: u32) {
+        if self.state == State::Open {
+            (self.state, self.wants_more) = (State::Declined(reason), false);
+            (self.causes, self.zeros) = (VecDeque::new(), 0);
+            self.inbox.close();
+            (self.answer, self.event) = (Some(TpduBody::Decline { reason }), None);
+        }
+    }
+
     /// The program has died or given up: the sender is told once, and nothing is kept.
     pub fn abort(&mut self) {
         if matches!(self.state, State::Open | State::Closing) {
@@ -452,7 +517,7 @@ impl Sink {
             return;
         }
         if self.heard_at + self.pace.silence <= now {
-            if self.state == State::Lingering {
+            if matches!(self.state, State::Lingering | State::Declined(_)) {
                 self.state = State::Ended;
             } else {
                 self.reset(ResetCause::Silent);

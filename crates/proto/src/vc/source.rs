@@ -1,5 +1,7 @@
 //! The end that sends.
 
+mod look;
+
 use super::flow::Flow;
 use super::segment::{Outbox, Written};
 use super::smart::{Expiry, Smart};
@@ -97,6 +99,14 @@ pub struct Source {
     stood: u32,
     /// Without error control: the counts that the other end's program has taken, which its close tells.
     told: Counts,
+    seen: Seen,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Octets of data that have left, each once.
+    octets: u64,
+    /// TPDUs that no sound receiver sends, and old news.
     bad: u64,
 }
 
@@ -144,7 +154,7 @@ impl Source {
             blocked: false,
             stood: 0,
             told: Counts::default(),
-            bad: 0,
+            seen: Seen::default(),
         })
     }
 
@@ -197,7 +207,7 @@ impl Source {
 
     /// TPDUs that no sound receiver sends, and those that are old news.
     pub const fn bad(&self) -> u64 {
-        self.bad
+        self.seen.bad
     }
 
     /// True if it has ended, and at most answers what comes again.
@@ -270,7 +280,7 @@ impl Source {
         }
         let is_known = self.circuit != 0 && tpdu.circuit == self.circuit;
         if !is_known || self.state == State::Ended {
-            self.bad += 1;
+            self.seen.bad += 1;
             return;
         }
         // An end that lingers is forgotten, however often the peer closes.
@@ -292,13 +302,14 @@ impl Source {
                 self.end(End::Finished { own, other });
             }
             TpduBody::Reset { why } if self.state != State::Lingering => self.end(End::Reset(why)),
-            _ => self.bad += 1,
+            TpduBody::Decline { reason } if self.state != State::Lingering => self.end(End::Declined(reason)),
+            _ => self.seen.bad += 1,
         }
     }
 
     /// The other end says what no sound one does. It is told, and nothing that it says counts.
     fn violated(&mut self) {
-        self.bad += 1;
+        self.seen.bad += 1;
         self.answer = Some(TpduBody::Reset { why: ResetCause::Violation });
         self.end(End::Violated);
     }
@@ -325,7 +336,7 @@ impl Source {
             }
             // The second step came again: the third one was lost, or is on its way.
             State::Confirming if circuit == self.circuit => self.answer = Some(TpduBody::Confirm(self.terms)),
-            _ => self.bad += 1,
+            _ => self.seen.bad += 1,
         }
     }
 
@@ -343,7 +354,7 @@ impl Source {
                 (self.circuit, self.peer) = (0, 0);
                 (self.state, self.retry) = (State::Opening, Retry::DUE);
             }
-            _ => self.bad += 1,
+            _ => self.seen.bad += 1,
         }
     }
 
@@ -354,7 +365,7 @@ impl Source {
         let is_possible = cum <= self.smart.top();
         let learned = if is_possible { self.smart.acknowledge(now, known, cause) } else { None };
         let Some(learned) = learned else {
-            self.bad += 1;
+            self.seen.bad += 1;
             return;
         };
         if self.state == State::Confirming {
@@ -399,7 +410,7 @@ impl Source {
             }
             State::Lingering => {}
             State::Opening | State::Ended => {
-                self.bad += 1;
+                self.seen.bad += 1;
                 return;
             }
         }
@@ -633,6 +644,7 @@ impl Source {
             && self.may_send_new(behind)
             && (behind <= self.outbox.ready() || self.outbox.has_part());
         self.flow.left(now, sequence, octets, more, &self.smart);
+        self.seen.octets += octets.saturating_sub(TPDU_HEADER_OCTETS as u64);
         self.smart.send(now);
         if !self.terms.quality.error_control {
             self.outbox.release(sequence);

@@ -1,6 +1,6 @@
 //! What programs and nodes say to each other about circuits of the native-mode transport.
 
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, CircuitStage, CircuitWait, FlowName};
 use serde::{Deserialize, Serialize};
 
 /// How a circuit's sender is held.
@@ -50,6 +50,8 @@ pub struct CircuitTerms {
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
+    /// How the sender is held, as was asked for.
+    pub flow: FlowName,
 }
 
 /// A request about circuits. One connection has one listener, or one end of a circuit.
@@ -83,6 +85,11 @@ pub enum CircuitAsk {
         /// The level of the queue of ordinary traffic, 0 to 7.
         level: u8,
     },
+    /// The client does not take the circuit that it was given: its sender is told why.
+    Decline {
+        /// Why, in a number whose meaning the two programs know.
+        reason: u32,
+    },
     /// The client has mapped the memory of its end: seal it and let octets flow.
     Mapped,
     /// Asks for the ends of circuits at this node.
@@ -104,6 +111,13 @@ pub enum CircuitAnswer {
         /// The agreement.
         terms: CircuitTerms,
     },
+    /// To [`CircuitAsk::Open`]: the listener's program did not take the circuit.
+    Declined {
+        /// Why, in a number whose meaning the two programs know.
+        reason: u32,
+    },
+    /// To [`CircuitAsk::Decline`].
+    Done,
     /// To [`CircuitAsk::Mapped`].
     Mapped,
     /// To [`CircuitAsk::List`].
@@ -132,8 +146,8 @@ pub struct CircuitInfo {
     pub error_control: bool,
     /// A stream of octets, not messages.
     pub stream: bool,
-    /// "open", "window", "bucket" or "packet-pair"; of a sender the one in use.
-    pub flow: String,
+    /// Of a sender the one in use.
+    pub flow: FlowName,
     /// TPDUs that were written or have come in sequence.
     pub tpdus: u64,
     /// TPDUs that the receiver's program is known to have taken.
@@ -150,11 +164,27 @@ pub struct CircuitInfo {
     pub messages_lost: u64,
     /// TPDUs that no sound other end sends.
     pub bad: u64,
-    /// No program has accepted it yet.
-    pub waits: bool,
+    /// How it stands at this moment.
+    pub now: CircuitNow,
     /// The channel that carries a guaranteed circuit; none of another one.
     #[serde(default)]
     pub channel: Option<CarriedInfo>,
+}
+
+/// How one end of a circuit stands at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitNow {
+    /// How far it is.
+    pub stage: CircuitStage,
+    /// What its next step waits for.
+    pub waits_for: CircuitWait,
+    /// TPDUs that its flow control lets be on their way; of a receiver those for which it has room.
+    pub window: u32,
+    /// TPDUs on their way, as far as a sender knows; of a receiver those that its program has yet to take.
+    pub flying: u32,
+    /// Octets of data so far, each once: written to the wire, or come.
+    pub octets: u64,
 }
 
 /// The channel of a guaranteed circuit.

@@ -9,7 +9,7 @@ use super::detail::{ChannelDetail, EndInfo, ReceiverInfo};
 use super::info::{ChannelInfo, IncidentInfo, QueueInfo, RefusalInfo, StatusInfo};
 
 /// Version of this protocol; the two sides must agree exactly.
-pub const CONTROL_VERSION: u32 = 25;
+pub const CONTROL_VERSION: u32 = 26;
 /// Longest message. The kernel's default send buffer, 212,992 octets, holds one.
 pub const MESSAGE_OCTETS_MAX: usize = 128 * 1024;
 /// Longest name of a channel, and longest text that looks for stations, in octets of UTF-8.

@@ -14,7 +14,8 @@ mod name;
 mod socket;
 
 pub use circuit::{
-    CarriedInfo, CircuitAnswer, CircuitAsk, CircuitFlow, CircuitInfo, CircuitQuality, CircuitTerms,
+    CarriedInfo, CircuitAnswer, CircuitAsk, CircuitFlow, CircuitInfo, CircuitNow, CircuitQuality,
+    CircuitTerms,
 };
 pub use detail::{ChannelDetail, DestinationInfo, EndInfo, HopInfo, ReceiverInfo, TermsInfo};
 pub use info::{

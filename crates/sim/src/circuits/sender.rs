@@ -154,7 +154,9 @@ impl Sender {
                 self.ends[1] += 1;
             }
             End::Violated | End::Aborted => panic!("both ends are sound: {end:?}"),
-            End::Refused(_) | End::Reset(_) | End::NoAnswer | End::Silent => self.ends[2] += 1,
+            End::Refused(_) | End::Reset(_) | End::Declined(_) | End::NoAnswer | End::Silent => {
+                self.ends[2] += 1
+            }
         }
         self.resent = self.resent();
         self.ended.extend(self.source.take());

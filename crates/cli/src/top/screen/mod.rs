@@ -64,8 +64,7 @@ impl Plan {
         let warnings = wanted(lines, warned);
         // The bar at the top, reserved, faults and the keys.
         let left = area.height.saturating_sub(4 + filter + load + warnings + histograms);
-        let hops: usize = picture.beyond.paths.iter().map(|path| path.hops.len() + 1).sum();
-        let rows = picture.channels.len().max(1) + hops;
+        let rows = picture.channels.len().max(1) + picture.beyond.rows();
         let channels = if help { HELP_ROWS } else { wanted(rows, left.saturating_sub(1) / 2) + 1 };
         let stations = left.saturating_sub(channels);
         let most = u16::try_from(picture.stations.len()).unwrap_or(u16::MAX).saturating_add(1);

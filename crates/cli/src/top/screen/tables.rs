@@ -2,7 +2,7 @@
 
 use super::bars::{bar, fit, share, step};
 use super::parts::Painter;
-use crate::top::picture::{Channel, Hop, KINDS, Station};
+use crate::top::picture::{Channel, Circuit, Hop, KINDS, Station};
 use crate::top::text::{bits, short_bound, short_span, signed_span};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -114,19 +114,34 @@ impl Painter<'_> {
             self.line(area, 1, &Line::styled(" none is open, or none passes the filter", self.theme.faint()));
         }
         let most = channels.iter().map(|channel| channel.load.maximum.rate_bps).max().unwrap_or(0);
-        let hops: usize = self.picture.beyond.paths.iter().map(|path| path.hops.len() + 1).sum();
-        // Channels and paths share what room there is; a row of the segment comes first. One row says at
-        // least how much of the paths has none.
+        let beyond = self.picture.beyond.rows();
+        // Channels, paths and circuits share what room there is; a row of the segment comes first. One row
+        // says at least how much of the others has none.
         let room = usize::from(area.height).saturating_sub(1);
         let left = room.saturating_sub(channels.len().clamp(1, room.max(1)));
-        let below = u16::try_from(hops.min(left.max(usize::from(room > 1)))).unwrap_or(0);
+        let below = u16::try_from(beyond.min(left.max(usize::from(room > 1)))).unwrap_or(0);
         let above = Rect { height: area.height - below, ..area };
         self.rows(above, channels, |parts, place, channel| parts.channel(channel, place, most, &columns));
-        self.paths(Rect { y: area.y + above.height, height: below, ..area });
+        self.beyond(Rect { y: area.y + above.height, height: below, ..area });
     }
 
-    /// Each channel that leaves the segment, and below it the nodes of its way.
-    fn paths(&mut self, area: Rect) {
+    /// Each channel that leaves the segment with the nodes of its way, and the circuits of this station.
+    fn beyond(&mut self, area: Rect) {
+        let mut rows = self.paths();
+        rows.extend(self.circuits(area.width));
+        let hidden = rows.len().saturating_sub(area.height.into());
+        rows.truncate(area.height.into());
+        if let (Some(last), 1..) = (rows.last_mut(), hidden) {
+            // The share of a node is what can best be spared.
+            last.spans.truncate(2);
+            last.spans.push(Span::styled(format!("  +{hidden} more"), self.theme.title()));
+        }
+        for (row, line) in rows.iter().enumerate() {
+            self.line(area, row as u16, line);
+        }
+    }
+
+    fn paths(&self) -> Vec<Line<'static>> {
         let mut rows = Vec::new();
         for path in &self.picture.beyond.paths {
             let told = |value: Option<u64>| value.map_or("?".into(), |value| value.to_string());
@@ -144,16 +159,48 @@ impl Painter<'_> {
             rows.push(Line::from(vec![Span::styled(words, self.theme.title()), Span::styled(broken, style)]));
             rows.extend(path.hops.iter().map(|hop| self.hop(hop)));
         }
-        let hidden = rows.len().saturating_sub(area.height.into());
-        rows.truncate(area.height.into());
-        if let (Some(last), 1..) = (rows.last_mut(), hidden) {
-            // The share of a node is what can best be spared.
-            last.spans.truncate(2);
-            last.spans.push(Span::styled(format!("  +{hidden} more"), self.theme.title()));
+        rows
+    }
+
+    /// A title, and a row for each circuit.
+    fn circuits(&self, width: u16) -> Vec<Line<'static>> {
+        let circuits = &self.picture.beyond.circuits;
+        if circuits.is_empty() {
+            return Vec::new();
         }
-        for (row, line) in rows.iter().enumerate() {
-            self.line(area, row as u16, line);
-        }
+        let wide = width >= 100;
+        let title = format!(
+            " {} {}{:>7} {:<11} {:>11} {:>6}  {}waits for",
+            fit("circuit", 15),
+            if wide { "service    " } else { "" },
+            "stage",
+            "class",
+            "bit/s",
+            "again",
+            if wide { "   window  " } else { "" },
+        );
+        let rows = circuits.iter().map(|circuit| self.circuit(circuit, wide));
+        std::iter::once(Line::styled(title, self.theme.title())).chain(rows).collect()
+    }
+
+    fn circuit(&self, circuit: &Circuit, wide: bool) -> Line<'static> {
+        let Circuit { sends, peer, service, class, stage, rate_bps, again, lost, window, flying, .. } =
+            circuit;
+        let here = &self.picture.name;
+        let who = if *sends { format!("{here}→{peer}") } else { format!("{peer}→{here}") };
+        let service = if wide { format!("{service:<11}") } else { String::new() };
+        let words = format!(
+            " {} {service}{stage:>7} {class:<11} {:>11} ",
+            fit(&who, 15),
+            rate_bps.map_or("-".to_owned(), bits)
+        );
+        let window = if wide { format!("{flying:>4}/{window:<5} ") } else { String::new() };
+        let style = if *lost > 0 { self.theme.bad() } else { Style::new() };
+        Line::from(vec![
+            Span::raw(words),
+            Span::styled(format!("{:>6}  ", again + lost), style),
+            Span::raw(format!("{window}{}", circuit.waits_for_words)),
+        ])
     }
 
     fn hop(&self, hop: &Hop) -> Line<'static> {

@@ -2,7 +2,7 @@
 //! was looked at, and painted without any trouble at every other size.
 
 use super::*;
-use crate::top::picture::{Beyond, Hop, Path, Warning};
+use crate::top::picture::{Beyond, Circuit, Hop, Path, Warning};
 use crate::top::svg::{document, render};
 use ratatui::buffer::Buffer;
 use std::path::PathBuf;
@@ -226,6 +226,43 @@ fn a_channel_that_leaves_the_segment_is_shown_node_by_node() {
         page.contains("hop 2     sock        port 0, link, bound 117 ms, sent 4711, dropped 3"),
         "{page}"
     );
+}
+
+#[test]
+fn a_circuit_has_a_row_with_what_it_waits_for() {
+    let circuit = |peer: &str, sends, waits: &str| Circuit {
+        circuit: 5_672,
+        sends,
+        peer: peer.into(),
+        service: 7,
+        class: "reliable".into(),
+        stage: "open".into(),
+        rate_bps: Some(48_400_000),
+        again: 17,
+        window: 40,
+        flying: 12,
+        waits_for_words: waits.into(),
+        ..Circuit::default()
+    };
+    let circuits = vec![circuit("n2", true, "the receiver's room"), circuit("n9", false, "a missing TPDU")];
+    let picture = Picture { beyond: Beyond { circuits, ..Beyond::default() }, ..busy() };
+    let here = picture.name.clone();
+    let (there, back) = (format!("{here}→n2"), format!("n9→{here}"));
+    // The smallest usual screen says how many have no row.
+    for (size, wanted) in [
+        ((80, 24), &["waits for", "+"][..]),
+        ((80, 40), &[&*there, &*back, "open reliable    48.4 Mbit/s     17  the receiver's room"]),
+        ((120, 40), &[&*there, &*back, "7             open reliable", "12/40    a missing TPDU"]),
+    ] {
+        let drawn = text(&render(&picture, &shown(Theme::Dark), size));
+        for wanted in wanted {
+            assert!(drawn.contains(wanted), "{wanted}: {drawn}");
+        }
+    }
+    let page = crate::top::text::page(&picture);
+    let line =
+        "-> n2, service 7, reliable, open: 48.4 Mbit/s, again 17, lost 0, 12 of window 40, waits for the";
+    assert!(page.contains(line), "{page}");
 }
 
 #[test]

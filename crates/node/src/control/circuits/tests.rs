@@ -165,6 +165,48 @@ fn an_accept_counts_as_a_channel_and_is_refused_at_the_limit() {
     });
 }
 
+/// Level 7 goes before all other ordinary traffic of the host: it is not for every program.
+#[test]
+fn the_highest_level_is_for_root_and_the_user_of_the_node() {
+    bench("level", Quota::default(), |bench| {
+        bench.control.user = 7;
+        for (user, level, is_let) in [(1, 7, false), (1, 6, true), (7, 7, true), (0, 7, true)] {
+            let at = bench.connect(user);
+            let (to, quality) = (String::from("n2"), QUALITY);
+            bench.ask(at, CircuitAsk::Open { to, service: SERVICE, window: 1, quality, level });
+            let asked = matches!(bench.said().pop(), Some(CircuitCommand::Open { .. }));
+            assert_eq!(asked, is_let, "level {level} of user {user}");
+            if !is_let {
+                let said = bench.sentence(at);
+                assert!(said.contains("levels 0 to 6") && said.contains("--user-level"), "{said}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_circuit_that_its_program_declines_is_declined_once_and_leaves_the_connection_free() {
+    bench("decline", Quota::default(), |bench| {
+        bench.listens(1, SERVICE);
+        let at = bench.connect(1);
+        bench.ask(at, CircuitAsk::Decline { reason: 3 });
+        assert!(bench.sentence(at).contains("waits to be taken"));
+        bench.ask(at, ACCEPT);
+        bench.offered(circuit(0, 1));
+        assert!(matches!(bench.told(at), Some(Reply::Circuit(CircuitAnswer::Accepted { .. }))));
+        bench.said();
+        bench.ask(at, CircuitAsk::Decline { reason: 3 });
+        assert!(matches!(bench.told(at), Some(Reply::Circuit(CircuitAnswer::Done))));
+        let said = bench.said();
+        assert!(matches!(said[..], [CircuitCommand::Decline { reason: 3, .. }]));
+        bench.ask(at, CircuitAsk::Decline { reason: 3 });
+        assert!(bench.sentence(at).contains("waits to be taken"));
+        bench.ask(at, ACCEPT);
+        bench.offered(circuit(0, 2));
+        assert!(matches!(bench.told(at), Some(Reply::Circuit(CircuitAnswer::Accepted { .. }))));
+    });
+}
+
 #[test]
 fn a_connection_beyond_the_limit_may_list_circuits_and_have_none() {
     bench("beyond", Quota::default(), |bench| {

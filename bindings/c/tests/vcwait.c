@@ -1,0 +1,164 @@
+/* Circuits under select, poll and epoll, the last one also where it tells of changes alone: "vcwait serve SERVICE" in one
+ * station, "vcwait ask NODE SERVICE" in another. Each call of the library gives EAGAIN before it is waited for. Each program
+ * ends with 0 and "all right", or names the line. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include <rota_vc.h>
+
+enum { SELECT, POLL, EPOLL, EDGE, WAYS, TOTAL = 3000000, SECONDS = 20 };
+static int wrong;
+static char room[100000];
+
+#define EXPECT(call, wanted)                                                                                       \
+    do {                                                                                                           \
+        long got = (long)(call);                                                                                   \
+        if (got != (wanted)) {                                                                                     \
+            printf("line %d: %s: %ld, %s (%s)\n", __LINE__, #call, got, strerror(errno), rota_error());            \
+            wrong = 1;                                                                                             \
+        }                                                                                                          \
+    } while (0)
+
+/* What a wait needs of one descriptor. */
+struct wait {
+    int way, fd, epoll;
+};
+
+static struct wait wait_of(int way, int fd)
+{
+    struct wait wait = { way, fd, -1 };
+    struct epoll_event event = { .events = EPOLLIN | (way == EDGE ? EPOLLET : 0) };
+    if (way >= EPOLL) {
+        EXPECT((wait.epoll = epoll_create1(0)) >= 0, 1);
+        EXPECT(epoll_ctl(wait.epoll, EPOLL_CTL_ADD, fd, &event), 0);
+    }
+    return wait;
+}
+
+/* Until the descriptor is readable. */
+static void until(struct wait *wait)
+{
+    struct timeval time = { SECONDS, 0 };
+    struct pollfd polled = { wait->fd, POLLIN, 0 };
+    struct epoll_event event;
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(wait->fd, &set);
+    switch (wait->way) {
+    case SELECT:
+        EXPECT(select(wait->fd + 1, &set, NULL, NULL, &time), 1);
+        break;
+    case POLL:
+        EXPECT(poll(&polled, 1, SECONDS * 1000), 1);
+        break;
+    default:
+        EXPECT(epoll_wait(wait->epoll, &event, 1, SECONDS * 1000), 1);
+    }
+}
+
+static void let_go(struct wait *wait)
+{
+    if (wait->epoll >= 0)
+        close(wait->epoll);
+}
+
+/* Takes so many octets, and waits where there are none. Returns how often it waited. */
+static int takes(int vc, int way, long octets)
+{
+    struct wait wait = wait_of(way, vc);
+    int waits = 0;
+    while (octets > 0 && !wrong) {
+        ssize_t came = rota_vc_recv(vc, room, sizeof room, 0);
+        if (came > 0) {
+            octets -= came;
+        } else {
+            EXPECT(came == -1 && errno == EAGAIN, 1);
+            waits++, until(&wait);
+        }
+    }
+    let_go(&wait);
+    EXPECT(octets, 0);
+    return waits;
+}
+
+static int gives(int vc, int way, long octets)
+{
+    struct wait wait = wait_of(way, rota_vc_descriptor(vc, POLLOUT));
+    int waits = 0;
+    while (octets > 0 && !wrong) {
+        ssize_t went = rota_vc_send(vc, room, octets < (long)sizeof room ? octets : (long)sizeof room, 0);
+        if (went > 0) {
+            octets -= went;
+        } else {
+            EXPECT(went == -1 && errno == EAGAIN, 1);
+            waits++, until(&wait);
+        }
+    }
+    let_go(&wait);
+    EXPECT(octets, 0);
+    return waits;
+}
+
+static int serve(const char *service)
+{
+    int ears = rota_vc_socket(NULL), way;
+    EXPECT(rota_vc_bind(ears, atoi(service)), 0);
+    EXPECT(rota_vc_listen(ears, 4), 0);
+    EXPECT(rota_vc_set(ears, ROTA_VC_NONBLOCK, 1), 0);
+    fprintf(stderr, "listening\n");
+    for (way = SELECT; way < WAYS && !wrong; way++) {
+        struct wait wait = wait_of(way, ears);
+        int vc;
+        while ((vc = rota_vc_accept(ears, NULL, 0)) < 0 && !wrong) {
+            EXPECT(errno, EAGAIN);
+            until(&wait);
+        }
+        let_go(&wait);
+        EXPECT(rota_vc_set(vc, ROTA_VC_NONBLOCK, 1), 0);
+        /* The other end sends after a while. */
+        EXPECT(takes(vc, way, 1) > 0, 1);
+        /* More than the way holds, while nobody takes it for a while. */
+        EXPECT(gives(vc, way, TOTAL) > 0, 1);
+        EXPECT(takes(vc, way, 1) >= 0, 1);
+        EXPECT(rota_vc_close(vc), 0);
+    }
+    EXPECT(rota_vc_close(ears), 0);
+    return wrong;
+}
+
+static int ask(const char *node, const char *service)
+{
+    int way;
+    for (way = SELECT; way < WAYS && !wrong; way++) {
+        int vc = rota_vc_socket(NULL);
+        usleep(100000);
+        EXPECT(rota_vc_connect(vc, node, atoi(service), NULL), 0);
+        EXPECT(rota_vc_set(vc, ROTA_VC_NONBLOCK, 1), 0);
+        usleep(100000);
+        EXPECT(gives(vc, way, 1), 0);
+        usleep(300000);
+        EXPECT(takes(vc, way, TOTAL) >= 0, 1);
+        EXPECT(gives(vc, way, 1), 0);
+        EXPECT(rota_vc_close(vc), 0);
+    }
+    return wrong;
+}
+
+int main(int count, char **words)
+{
+    int ended = 2;
+    if (count == 3 && strcmp(words[1], "serve") == 0)
+        ended = serve(words[2]);
+    else if (count == 4 && strcmp(words[1], "ask") == 0)
+        ended = ask(words[2], words[3]);
+    else
+        fprintf(stderr, "vcwait serve SERVICE | vcwait ask NODE SERVICE\n");
+    if (ended == 0)
+        printf("all right\n");
+    return ended;
+}
