@@ -19,10 +19,10 @@ use crate::settings::Settings;
 use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
-    largest_packet, link_work,
+    Ask, Certain, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
+    link_work,
 };
-use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
+use rota_admission::{Admitted, LINK_SHARES_MAX, LinkModel, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
 
 /// The packets of one flow that wait.
@@ -137,15 +137,6 @@ pub(super) const fn no_port() -> Denied {
     Denied::new(NodeTest::Load, Span::ZERO)
 }
 
-/// Tests of the statistical class.
-const fn is_of_statistical(test: NodeTest) -> bool {
-    matches!(test, NodeTest::Overflow | NodeTest::DeddSum)
-}
-
-const fn is_of_group(test: NodeTest) -> bool {
-    matches!(test, NodeTest::Group)
-}
-
 impl Flows {
     /// None; the memory of the tests is taken with the first one.
     pub(super) fn new() -> Self {
@@ -209,20 +200,53 @@ impl Flows {
 }
 
 impl Flows {
-    /// A flow of the statistical class stands from now on. Its test is proved for a port that is not divided,
-    /// and for all times.
+    /// A flow of the statistical class stands from now on.
     fn admit_statistical(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
+        let certain = self.certain(now, self.horizon())?;
+        let (_, link, certain) = self.best_statistical(packets, certain, |flows| flows.certain(now, Span::MAX))?;
+        self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
+    }
+
+    /// The shortest bound of such a flow, with the link and what it was tested beside: `certain`, or `far`
+    /// where no bound that stands is as long. Its test is proved for a port that is not divided, and for all
+    /// times.
+    fn best_statistical(
+        &mut self,
+        packets: &Packets,
+        certain: Certain,
+        far: impl Fn(&Self) -> Result<Certain, Denied>,
+    ) -> Result<(Offer, LinkModel, Certain), Denied> {
         let port = self.port.as_ref().ok_or(no_port())?;
         if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
             return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
         }
         let (link, asked) = (port.whole().params().link, (&packets.ask, packets.late));
-        let mut certain = self.certain(now, self.horizon())?;
-        // A bound that is longer than all others has to hold beside what the others need not count.
-        if self.statistical.best(&link, &certain, asked)?.delay > self.horizon() {
-            certain = self.certain(now, Span::MAX)?;
+        let best = self.statistical.best(&link, &certain, asked)?;
+        if best.delay <= self.horizon() {
+            return Ok((best, link, certain));
         }
-        self.statistical.admit(&link, &certain, id, asked)
+        // A bound that is longer than all others has to hold beside what the others need not count.
+        let certain = far(self)?;
+        Ok((self.statistical.best(&link, &certain, asked)?, link, certain))
+    }
+
+    /// The tests of a flow that would stand at once and for ever, and in no group.
+    fn would_fit(&mut self, now: Instant, of: &Packets, units: Span, thorough: bool) -> Result<(), Denied> {
+        let certain = |flows: &Self, horizon: Span| match thorough {
+            true => flows.certain(now, horizon),
+            false => flows.certain_now(now, horizon),
+        };
+        let beside = certain(self, self.horizon())?;
+        if of.is_statistical() {
+            return self.best_statistical(of, beside, |flows| certain(flows, Span::MAX)).map(drop);
+        }
+        if thorough {
+            self.longest_at_starts(now, of, units).map_err(|(denied, _)| denied)?;
+        }
+        let port = self.port.as_mut().ok_or(no_port())?;
+        port.part(of.partition).best(&of.ask)?;
+        let own = Certain::of(&port.whole().params().link, &of.ask);
+        self.statistical.check(&beside.and(&own))
     }
 
     /// H of the proof of the statistical class.
@@ -279,18 +303,8 @@ impl Link {
     ) -> Result<Admitted, Refusal> {
         let (offer, params) = (self.ask_port(now, id, packets), self.settings.params(2));
         let offer = offer.map_err(|(denied, free_until)| {
-            let nearest = match free_until {
-                Some(_) => None,
-                // Of a booking nothing is looked for at its start.
-                None if packets.life.from > now => None,
-                // Smaller packets of one lane need not help the others.
-                None if packets.group.is_some_and(|of| of.at_once > 1) || is_of_group(denied.test) => None,
-                // Smaller packets of a guaranteed flow need not help those of the statistical class.
-                None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
-                None => self.largest_packet(now, packets),
-            };
-            let refusal = refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params);
-            let mut refused = refusal;
+            // The node looks for the nearest messages by `would_fit`.
+            let mut refused = refused_by_port(Pace::EVERY_CYCLE, &denied, None, &params);
             refused.free_until = free_until;
             refused
         })?;
@@ -340,30 +354,14 @@ impl Link {
         })
     }
 
-    /// The largest packet of a flow that was refused with which it would fit, its header included.
-    fn largest_packet(&mut self, now: Instant, packets: &Packets) -> Option<Octets> {
-        let flows = &mut self.shares.flows;
-        let nearest = if packets.is_statistical() {
-            let certain = flows.certain(now, flows.horizon()).ok()?;
-            flows.statistical.largest(&certain, &packets.ask, packets.late)?
-        } else {
-            let port = flows.port.as_mut()?;
-            largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?
-        };
-        Some(nearest + Octets::new(RTIP_OCTETS))
-    }
-
-    /// True if a flow of this share would stand beside those that do, its group and its life apart.
-    pub fn would_fit(&mut self, now: Instant, share: &Share) -> bool {
+    /// True if a flow of this share, which is in no group and stands at once and for ever, would be admitted
+    /// beside those that stand now. `thorough` looks at what is booked, too, which takes long.
+    pub fn would_fit(&mut self, now: Instant, share: &Share, thorough: bool) -> bool {
         let Some(flow) = share.flow else { return false };
-        let (packets, flows) = (Packets::of(share, flow), &mut self.shares.flows);
-        if packets.is_statistical() {
-            let certain = flows.certain(now, flows.horizon());
-            return certain
-                .is_ok_and(|certain| flows.statistical.would_fit(&certain, &packets.ask, packets.late));
-        }
-        let port = flows.port.as_mut();
-        port.is_some_and(|port| port.part(packets.partition).best(&packets.ask).is_ok())
+        let (packets, shares) = (Packets::of(share, flow), &mut self.shares);
+        let ready = shares.flows.port(&self.settings).map(drop).and_then(|()| shares.count_units(now));
+        let units = shares.loads.iter().copied().sum();
+        ready.and_then(|()| shares.flows.would_fit(now, &packets, units, thorough)).is_ok()
     }
 
     /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has

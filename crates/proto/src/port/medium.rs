@@ -393,10 +393,11 @@ impl Medium {
         each!(self, medium => medium.reserve(now, id, share));
     }
 
-    /// True if a share would be granted beside those that stand, as far as this station knows them.
-    pub(crate) fn would_fit(&mut self, now: Instant, share: &Share) -> bool {
+    /// True if a share would be granted beside those that stand, as far as this station knows them. Only a
+    /// link has bookings, for which it is `thorough`.
+    pub(crate) fn would_fit(&mut self, now: Instant, share: &Share, thorough: bool) -> bool {
         match self {
-            Self::Link(link) => link.would_fit(now, share),
+            Self::Link(link) => link.would_fit(now, share, thorough),
             Self::Rether(rether) => rether.would_fit(share),
         }
     }

@@ -28,8 +28,15 @@ pub struct RefusalInfo {
     pub counter_offer_octets: u32,
     /// The failure code of IEEE 802.1Q where one fits.
     pub tsn_code: Option<u8>,
-    /// The shortest delay, or of the test `PathJitter` the least jitter, that would fit; 0 where none helps.
+    /// The nearest request across segments that fits differs in these numbers together, each 0 where it does
+    /// not; in `counter_offer_octets`, its S_max, and `nearest_end_ns` as well. This is its delay.
     pub nearest_delay_ns: u64,
+    /// Its jitter.
+    #[serde(default)]
+    pub nearest_jitter_ns: u64,
+    /// Its X_min; X_ave and the interval are no shorter than that.
+    #[serde(default)]
+    pub nearest_xmin_ns: u64,
     /// The largest packet of the same channel that a node of the way would carry; 0 where none helps.
     pub nearest_packet_octets: u32,
     /// The hop for which nothing is guaranteed, where the request does not allow that.
