@@ -304,7 +304,7 @@ impl Link {
         let (offer, params) = (self.ask_port(now, id, packets), self.settings.params(2));
         let offer = offer.map_err(|(denied, free_until)| {
             // The node looks for the nearest messages by `would_fit`.
-            let mut refused = refused_by_port(Pace::EVERY_CYCLE, &denied, None, &params);
+            let mut refused = refused_by_port(Pace::EVERY_CYCLE, &denied, &params);
             refused.free_until = free_until;
             refused
         })?;

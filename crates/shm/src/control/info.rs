@@ -26,6 +26,9 @@ pub struct RefusalInfo {
     pub counter_offer_bps: u64,
     /// The largest unit that would fit at the asked period; 0 = nothing would.
     pub counter_offer_octets: u32,
+    /// Where no unit would fit, on a link: the shortest period at which the same one would; 0 = none.
+    #[serde(default)]
+    pub counter_offer_period_ns: u64,
     /// The failure code of IEEE 802.1Q where one fits.
     pub tsn_code: Option<u8>,
     /// The nearest request across segments that fits differs in these numbers together, each 0 where it does
@@ -66,6 +69,7 @@ impl RefusalInfo {
             counter_offer_bps: counter_offer_bps.unwrap_or(0),
             // An offer is never larger than what was asked for, which fitted.
             counter_offer_octets: u32::try_from(counter_offer_octets).unwrap_or(u32::MAX),
+            counter_offer_period_ns: refusal.counter_period.map_or(0, Span::as_nanos),
             tsn_code: *tsn_code,
             ..Self::default()
         }
