@@ -18,7 +18,7 @@ use crate::rtip::table::Key;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::Ask;
 use rota_contract::{
-    CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
+    Class, CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
 };
 use rota_medium::door::{GroupShare, Life};
 use rota_units::{Instant, Octets, Span};
@@ -411,12 +411,21 @@ pub(crate) fn made_for(granted: Granted, request: &ChannelRequest) -> Granted {
     made_for
 }
 
+/// The same contract over these nodes, in the class in which they serve it.
+pub(crate) fn served_by(granted: Granted, nodes: &[Record]) -> Granted {
+    let is_guaranteed = nodes.iter().all(|record| record.hop.late == Chance::NEVER);
+    let class = if is_guaranteed { Class::Guaranteed } else { Class::Statistical };
+    let statistical = granted.statistical.map(|of| Statistical { class, ..of });
+    Granted { statistical, ..granted }
+}
+
 /// The promise of the statistical class; none in the guaranteed one.
 fn statistical(request: &ChannelRequest) -> Option<Statistical> {
     // Rounded up, they are the parts that the program has stated.
     let (late_ppb, loss_ppb) = (request.late_most.ppb_up(), request.loss_most.ppb_up());
     let burst = request.messages.interval.count_down(request.messages.x_ave).max(1);
-    (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst })
+    let class = Class::Statistical;
+    (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst, class })
 }
 
 /// The time within which a unit has left its source: the bound of the first of `nodes`, and of a unit of

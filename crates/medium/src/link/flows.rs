@@ -33,8 +33,9 @@ pub(super) struct Packets {
     pub(super) partition: u8,
     /// When it counts.
     pub(super) life: Life,
-    /// The chance of a late packet: above zero in the statistical class.
-    late: Chance,
+    /// The chance of a late packet: above zero in the statistical class. One that has no room there, and
+    /// has room among the guaranteed flows, is one of them.
+    pub(super) late: Chance,
     /// The group that it is a member of.
     group: Option<GroupShare>,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
@@ -230,6 +231,26 @@ impl Flows {
         Ok((self.statistical.best(&link, &certain, asked)?, link, certain))
     }
 
+    /// A flow of the guaranteed class stands from now on.
+    fn admit_guaranteed(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        packets: &Packets,
+        units: Span,
+    ) -> Result<Offer, NoRoom> {
+        let offer = match &packets.group {
+            Some(group) => self.admit_member(now, id, (packets, group), units)?,
+            None => self.admit(now, id, packets, units)?,
+        };
+        // The promises to the statistical class hold beside it, too.
+        if let Err(denied) = self.statistical_holds(now) {
+            self.remove(now, id, None);
+            return Err((denied, None));
+        }
+        Ok(offer)
+    }
+
     /// The tests of a flow that would stand at once and for ever, and in no group.
     fn would_fit(&mut self, now: Instant, of: &Packets, units: Span, thorough: bool) -> Result<(), Denied> {
         let certain = |flows: &Self, horizon: Span| match thorough {
@@ -237,8 +258,10 @@ impl Flows {
             false => flows.certain_now(now, horizon),
         };
         let beside = certain(self, self.horizon())?;
-        if of.is_statistical() {
-            return self.best_statistical(of, beside, |flows| certain(flows, Span::MAX)).map(drop);
+        if of.is_statistical()
+            && self.best_statistical(of, beside, |flows| certain(flows, Span::MAX)).is_ok()
+        {
+            return Ok(());
         }
         if thorough {
             self.longest_at_starts(now, of, units).map_err(|(denied, _)| denied)?;
@@ -314,25 +337,25 @@ impl Link {
         Ok(Admitted { tht, offset: none, bound: offer.delay, t_nrt: none, gap: none, spare: none })
     }
 
-    fn ask_port(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, NoRoom> {
+    fn ask_port(&mut self, now: Instant, id: SessionId, packets: &mut Packets) -> Result<Offer, NoRoom> {
         let at_once = |denied| (denied, None);
         self.shares.flows.port(&self.settings).map_err(at_once)?;
         self.shares.count_units(now).map_err(at_once)?;
         let units = self.shares.loads.iter().copied().sum();
         let flows = &mut self.shares.flows;
-        if packets.is_statistical() {
-            return flows.admit_statistical(now, id, packets).map_err(at_once);
+        if !packets.is_statistical() {
+            return flows.admit_guaranteed(now, id, packets, units);
         }
-        let offer = match &packets.group {
-            Some(group) => flows.admit_member(now, id, (packets, group), units)?,
-            None => flows.admit(now, id, packets, units)?,
+        let denied = match flows.admit_statistical(now, id, packets) {
+            Ok(offer) => return Ok(offer),
+            Err(denied) => denied,
         };
-        // The promises to the statistical class hold beside it, too.
-        if let Err(denied) = flows.statistical_holds(now) {
-            flows.remove(now, id, None);
-            return Err(at_once(denied));
-        }
-        Ok(offer)
+        // A guaranteed flow keeps every chance.
+        let late = core::mem::replace(&mut packets.late, Chance::NEVER);
+        flows.admit_guaranteed(now, id, packets, units).map_err(|_| {
+            packets.late = late;
+            at_once(denied)
+        })
     }
 
     /// On a divided link the rest has the slots as well, so its tests are there from the first one on.
@@ -385,6 +408,12 @@ impl Link {
         packets.delay = port.relax(place, packets.partition, &packets.ask, delay).delay;
         flows.sessions[place].delay = packets.delay;
         Some(packets.delay)
+    }
+
+    /// The chance of a late packet that a session has here.
+    pub fn chance_of(&self, id: SessionId) -> Chance {
+        let packets = self.shares.get(id).and_then(|session| session.packets.as_ref());
+        packets.map_or(Chance::NEVER, |packets| packets.late)
     }
 
     /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class.

@@ -9,6 +9,7 @@ use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
 use crate::certificate::document::Document;
+use rota::Class;
 use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, Relaxation, counts_for_jitter};
 use rota_admission::rtip::{Chance, Denied, NodeTest, Packets};
@@ -69,9 +70,17 @@ pub struct Accepted {
     pub jitter: Span,
     /// The chance that a message is late, at most: the sum of all its packets at each hop.
     pub late: Chance,
-    /// The certificate, as a JSON document that the independent checker accepts. None of a statistical
-    /// channel, and of a member of a group under a token.
+    /// The certificate, as a JSON document that the independent checker accepts. None of a channel with a
+    /// statistical hop, and of a member of a group under a token.
     pub certificate: Option<Value>,
+}
+
+impl Accepted {
+    /// The class in which the way serves it.
+    pub fn class(&self) -> Class {
+        let is_guaranteed = self.legs.iter().all(|leg| leg.late == Chance::NEVER);
+        if is_guaranteed { Class::Guaranteed } else { Class::Statistical }
+    }
 }
 
 /// A refusal: of the shortest route, if there is one.
@@ -213,9 +222,8 @@ impl<'t> Plan<'t> {
         let (mut hops, mut seats) = (Vec::new(), Vec::new());
         let mut borne = Borne::new(wanted.chances, &packets);
         for (n, step) in route.iter().enumerate() {
-            let seat = self.seat_at(step, &seat, &mut borne, route.len() - n);
-            let asked = self.ask(step, &seat, &ask, Want::Best);
-            let (offer, _) = asked.map_err(|why| self.denied(step, why))?;
+            let asked = self.ask_first(step, &seat, &ask, &mut borne, route.len() - n);
+            let (seat, offer) = asked.map_err(|why| self.denied(step, why))?;
             hops.push(offer.hop(self.regulator(route, n, seat.late)));
             seats.push(seat);
         }
@@ -277,7 +285,7 @@ impl<'t> Plan<'t> {
         ask: &Ask,
         (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Option<Value>, Box<Refused>> {
-        if !wanted.chances.is_guaranteed() {
+        if legs.iter().any(|leg| leg.late > Chance::NEVER) {
             // No number shows that sources are independent.
             return Ok(None);
         }
