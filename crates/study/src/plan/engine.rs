@@ -3,7 +3,7 @@
 
 use super::file::{Group, Parted, PlanFile, Wanted};
 use super::ledger::{Entry, Ledger, Seat};
-use super::offers::Offered;
+use super::offers::{Asks, Offered};
 use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
@@ -104,14 +104,14 @@ pub struct Refused {
     pub offer: Vec<Offered>,
 }
 
-/// A channel that fits, before it stands.
+/// A channel that passes all tests, before it has a certificate and stands.
 struct Trial {
     ask: Ask,
     seat: Seat,
     packets: Packets,
+    packet_max: Octets,
     hops: Vec<Hop>,
     legs: Vec<Leg>,
-    certificate: Option<Value>,
 }
 
 impl<'t> Plan<'t> {
@@ -150,14 +150,25 @@ impl<'t> Plan<'t> {
         }
         let mut of_shortest = None;
         for route in &routes {
-            match self.trial(wanted, route) {
-                Ok(trial) => return Ok(self.stand(trial)),
+            match self.trial(wanted, route).and_then(|trial| Ok((self.certified_trial(wanted, &trial)?, trial))) {
+                Ok((certificate, trial)) => return Ok(self.stand(trial, certificate)),
                 Err(refused) => of_shortest = of_shortest.or(Some(refused)),
             }
         }
         let refused = of_shortest.expect("there is a route");
-        let offer = self.nearest(wanted, &refused, &|wanted| self.trial(wanted, &routes[0]).map(|_| ()));
+        let tests = |wanted: &Wanted| self.trial(wanted, &routes[0]).map(|_| ());
+        let proof = |wanted: &Wanted| {
+            let trial = self.trial(wanted, &routes[0])?;
+            self.certified_trial(wanted, &trial).map(|_| ())
+        };
+        let offer = self.nearest(wanted, &refused, &Asks { tests: &tests, proof: &proof });
         Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
+    }
+
+    fn certified_trial(&self, wanted: &Wanted, trial: &Trial) -> Result<Option<Value>, Box<Refused>> {
+        let Trial { ask, seat, packet_max, hops, legs, .. } = trial;
+        let places: Vec<usize> = (0..hops.len()).collect();
+        self.proven(wanted, *packet_max, seat, ask, (legs, &[Branch { hops, places: &places }]))
     }
 
     pub(super) fn no_way(&self, ends: [usize; 2]) -> Refused {
@@ -215,7 +226,8 @@ impl<'t> Plan<'t> {
         Refused { why, partition, from, ..refused(Some(*step), denied.test.name(), denied.margin) }
     }
 
-    /// Both passes of set-up over a route, without reserving anything.
+    /// Both passes of set-up over a route, without reserving anything, and without a certificate: most trials
+    /// are of offers.
     fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Box<Refused>> {
         let (packet_max, packets) = self.packets(wanted, route.iter().map(|step| step.segment))?;
         let (ask, seat) = (asked_of(&packets), self.seat(wanted));
@@ -241,10 +253,7 @@ impl<'t> Plan<'t> {
             legs.push(leg);
         }
         legs.reverse();
-        let places: Vec<usize> = (0..hops.len()).collect();
-        let way = Branch { hops: &hops, places: &places };
-        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&legs, &[way]))?;
-        Ok(Trial { ask, seat, packets, hops, legs, certificate })
+        Ok(Trial { ask, seat, packets, packet_max, hops, legs })
     }
 
     /// The test of the destination. As in a network, D_max is shorter where a gateway has no room for all
@@ -314,8 +323,8 @@ impl<'t> Plan<'t> {
     }
 
     /// The channel stands from now on.
-    fn stand(&mut self, trial: Trial) -> Accepted {
-        let Trial { ask, seat, packets, hops, legs, certificate } = trial;
+    fn stand(&mut self, trial: Trial, certificate: Option<Value>) -> Accepted {
+        let Trial { ask, seat, packets, hops, legs, .. } = trial;
         for leg in &legs {
             self.reserve(&seat, &ask, leg, vec![leg.step.next]);
         }
