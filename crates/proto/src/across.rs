@@ -22,6 +22,7 @@ use rota_contract::{
 };
 use rota_medium::door::{GroupShare, Life};
 use rota_units::{Instant, Octets, Span};
+use rota_wire::RcapChannel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tree::Tree;
 
@@ -75,13 +76,13 @@ pub(crate) struct Held {
     pub(crate) waits: bool,
 }
 
-/// A hop of this node that keeps the ring of a port for a request that is on its way.
-#[derive(Clone, Copy, Debug)]
+/// A hop of this node that keeps the ring of a port for requests that are on their way.
+#[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     pub(crate) port: PortId,
     pub(crate) hop: ChannelId,
-    /// By when the request has come.
-    pub(crate) until: Instant,
+    /// Each request, and by when it has come.
+    pub(crate) until: BTreeMap<RcapChannel, Instant>,
 }
 
 /// The state of an end of a channel here.
@@ -326,8 +327,8 @@ impl Across {
             State::Asked | State::Open | State::Broken { .. } => Instant::FAR,
         };
         let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
-        let keepers = self.keepers.iter().map(|keeper| keeper.until).min().unwrap_or(Instant::FAR);
-        let own = ends.min(keepers).min(self.look);
+        let keepers = self.keepers.iter().flat_map(|keeper| keeper.until.values()).min();
+        let own = ends.min(keepers.copied().unwrap_or(Instant::FAR)).min(self.look);
         if self.events.is_empty() { own.min(self.rcap.deadline()) } else { Instant::ZERO }
     }
 

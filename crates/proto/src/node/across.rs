@@ -381,7 +381,8 @@ impl Node {
                 let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits: false };
                 self.reserve_across(now, entry, asked);
             }
-            RcapOutput::Prepare { hop, until } => self.prepare_across(now, hop, until),
+            RcapOutput::Prepare { of, hop, until } => self.prepare_across(now, of, hop, until),
+            RcapOutput::Forgo { of } => self.forgo_across(now, &of),
             RcapOutput::Share { entry, with } => {
                 let Some(across) = &mut self.across else { return };
                 match across.held.get(&with).copied() {

@@ -74,6 +74,7 @@ impl Rcap {
     /// Denies a request that has no entry here.
     fn deny(&mut self, to: NodeId, of: &RcapChannel, denied: RcapDenied) {
         self.send(to, *of, RcapBody::EstablishDenied(denied));
+        self.take_back(of, &Ending::Denied(denied));
     }
 
     /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
@@ -237,6 +238,7 @@ impl Rcap {
         let request = entry.demand.to_wire(now, lease, nodes, routes);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
+        self.follows(&of, to);
     }
 
     /// Packets of an entry for which there is room: in a gateway no more than one channel may have.

@@ -8,7 +8,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::{ChannelId, CloseCause, Group, GroupKey, NodeId, NodeName, PartitionName};
 use rota_medium::door::{GroupShare, Life, PortId};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
+use rota_wire::{RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
 
 /// An entry of a node's ledger. A number is given once in the life of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -321,10 +321,18 @@ pub enum RcapOutput {
     /// A request that will need this hop is on its way: a segment in plain mode switches to token mode until
     /// the request has come, or until then. There is no answer.
     Prepare {
+        /// Which request.
+        of: RcapChannel,
         /// Towards which node.
         hop: NextHop,
         /// By when the request has come.
         until: Instant,
+    },
+    /// That request has been refused, or goes another way: nothing is prepared for it any more. There may be
+    /// nothing.
+    Forgo {
+        /// Which request.
+        of: RcapChannel,
     },
     /// A branch of a tree goes over a hop that another entry has reserved: both have that reservation from
     /// now on, and it is given back when the last of them is released. The machine knows what it offers.
