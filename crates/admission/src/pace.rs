@@ -179,7 +179,7 @@ mod tests {
                     assert!(its > before || nth == 1 && its >= before, "{trt} {period} {nth}");
                     before = its;
                 }
-                assert_eq!(pace.slower(0).period(trt) <= pace.period(trt), true);
+                assert!(pace.slower(0).period(trt) <= pace.period(trt));
             }
         }
     }

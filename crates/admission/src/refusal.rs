@@ -181,7 +181,11 @@ impl fmt::Display for Refusal {
         }?;
         match self.counter_period {
             Some(period) => {
-                write!(f, " at this period; the shortest one with which this unit fits is {}", period.printed_up())
+                write!(
+                    f,
+                    " at this period; the shortest one with which this unit fits is {}",
+                    period.printed_up()
+                )
             }
             None => Ok(()),
         }
@@ -192,7 +196,13 @@ impl Refusal {
     /// The same with this offer in the place of the one that it had: a unit of that size at the pace that was
     /// asked for, or the same unit at another one.
     #[must_use]
-    pub fn offering(self, unit: Option<Octets>, slower: Option<Pace>, asked: Pace, of: &SegmentParams) -> Self {
+    pub fn offering(
+        self,
+        unit: Option<Octets>,
+        slower: Option<Pace>,
+        asked: Pace,
+        of: &SegmentParams,
+    ) -> Self {
         Self {
             counter_offer: unit,
             counter_offer_bps: unit.map(|unit| of.rate_of_down(unit, asked)),

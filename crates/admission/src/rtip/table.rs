@@ -22,8 +22,9 @@
 //! *Memory.* The end, and with it the number of points, grows as 1/(1 − load), and a shorter bound moves it
 //! further out. Where the points of a question are more than the memory holds the answer is
 //! [`NodeTest::Undecided`], and the table stands as it did. **Every other answer is that of the exact test.**
-//! A flow that has left fits again as it stood, also beside others that were relaxed since, unless its question
-//! is undecided: the shortest bound is looked for first, and asks for more points than the one that it had.
+//! A flow that has left fits again as it stood, also beside others that were relaxed since, unless its
+//! question is undecided: the shortest bound is looked for first, and asks for more points than the one that
+//! it had.
 //!
 //! *Work above.* A port may serve other work before all packets: so much at most in any half-open window of
 //! W. In [0, t) that is ⌈t/W⌉ times the work of a window. The caller counts the first one in s_0; each

@@ -204,31 +204,31 @@ impl Flows {
     /// A flow of the statistical class stands from now on.
     fn admit_statistical(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
         let certain = self.certain(now, self.horizon())?;
-        let (_, link, certain) = self.best_statistical(packets, certain, |flows| flows.certain(now, Span::MAX))?;
+        let far = |flows: &Self| flows.certain(now, Span::MAX);
+        let (link, certain) = self.statistical_fits(packets, certain, far)?;
         self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
     }
 
-    /// The shortest bound of such a flow, with the link and what it was tested beside: `certain`, or `far`
-    /// where no bound that stands is as long. Its test is proved for a port that is not divided, and for all
-    /// times.
-    fn best_statistical(
+    /// The tests of such a flow; the link and what it fits beside: `certain`, or `far` where no bound that
+    /// stands is as long. They are proved for a port that is not divided, and for all times.
+    fn statistical_fits(
         &mut self,
         packets: &Packets,
         certain: Certain,
         far: impl Fn(&Self) -> Result<Certain, Denied>,
-    ) -> Result<(Offer, LinkModel, Certain), Denied> {
+    ) -> Result<(LinkModel, Certain), Denied> {
         let port = self.port.as_ref().ok_or(no_port())?;
         if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
             return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
         }
         let (link, asked) = (port.whole().params().link, (&packets.ask, packets.late));
-        let best = self.statistical.best(&link, &certain, asked)?;
-        if best.delay <= self.horizon() {
-            return Ok((best, link, certain));
+        if self.statistical.best(&link, &certain, asked)?.delay <= self.horizon() {
+            return Ok((link, certain));
         }
         // A bound that is longer than all others has to hold beside what the others need not count.
         let certain = far(self)?;
-        Ok((self.statistical.best(&link, &certain, asked)?, link, certain))
+        self.statistical.best(&link, &certain, asked)?;
+        Ok((link, certain))
     }
 
     /// A flow of the guaranteed class stands from now on.
@@ -244,7 +244,7 @@ impl Flows {
             None => self.admit(now, id, packets, units)?,
         };
         // The promises to the statistical class hold beside it, too.
-        if let Err(denied) = self.statistical_holds(now) {
+        if let Err(denied) = self.statistical_holds(now, true) {
             self.remove(now, id, None);
             return Err((denied, None));
         }
@@ -258,8 +258,7 @@ impl Flows {
             false => flows.certain_now(now, horizon),
         };
         let beside = certain(self, self.horizon())?;
-        if of.is_statistical()
-            && self.best_statistical(of, beside, |flows| certain(flows, Span::MAX)).is_ok()
+        if of.is_statistical() && self.statistical_fits(of, beside, |flows| certain(flows, Span::MAX)).is_ok()
         {
             return Ok(());
         }
@@ -277,26 +276,30 @@ impl Flows {
         self.statistical.horizon()
     }
 
-    /// The promises to the statistical class hold.
-    fn statistical_holds(&self, now: Instant) -> Result<(), Denied> {
-        match self.statistical.is_empty() {
-            true => Ok(()),
-            false => self.statistical.check(&self.certain(now, self.horizon())?),
+    /// The promises to the statistical class hold, beside what stands now or `thorough` beside all.
+    fn statistical_holds(&self, now: Instant, thorough: bool) -> Result<(), Denied> {
+        match (self.statistical.is_empty(), thorough) {
+            (true, _) => Ok(()),
+            (false, true) => self.statistical.check(&self.certain(now, self.horizon())?),
+            (false, false) => self.statistical.check(&self.certain_now(now, self.horizon())?),
         }
     }
 }
 
 impl Shares {
-    /// Packets keep their bounds beside slots of so much a window.
-    pub(super) fn packets_allow(&mut self, now: Instant, units: Span) -> Result<(), Denied> {
+    /// Packets keep their bounds beside slots of so much a window. Those that are booked are looked at where
+    /// it is `thorough`, which takes long.
+    pub(super) fn packets_allow(&mut self, now: Instant, units: Span, thorough: bool) -> Result<(), Denied> {
         let flows = &mut self.flows;
-        flows.booked_allow(units)?;
+        if thorough {
+            flows.booked_allow(units)?;
+        }
         let is_needed = !flows.sessions.is_empty() || !flows.statistical.is_empty();
         match &mut flows.port {
             Some(port) if port.is_divided() || is_needed => {
                 let had = port.whole().units();
                 port.set_units(units)?;
-                flows.statistical_holds(now).inspect_err(|_| {
+                flows.statistical_holds(now, thorough).inspect_err(|_| {
                     let stands = flows.port.as_mut().map_or(Ok(()), |port| port.set_units(had));
                     debug_assert!(stands.is_ok(), "these slots stood before");
                 })

@@ -6,7 +6,7 @@ use super::{Gate, Link};
 use crate::door::{SessionId, Share, Units};
 use crate::event::MediumEvent;
 use rota_admission::search::largest;
-use rota_admission::{Admitted, LINK_SHARES_MAX, Refusal, Request, SegmentParams, Test};
+use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, Request, SegmentParams, Test};
 use rota_admission::{admit_on_link, link_window, refused_by_port, standing_on_link};
 use rota_units::{Instant, Octets, Span};
 
@@ -164,10 +164,15 @@ impl Shares {
     }
 
     /// The tests of a session beside these loads, and of the packets beside all. An accepted set stands.
-    fn fits(&mut self, now: Instant, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+    fn fits(
+        &mut self,
+        now: Instant,
+        (request, params): (&Request, &SegmentParams),
+        thorough: bool,
+    ) -> Result<Admitted, Refusal> {
         let admitted = admit_on_link(&self.loads, request, params)?;
         let units = self.loads.iter().copied().sum::<Span>() + admitted.tht;
-        match self.packets_allow(now, units) {
+        match self.packets_allow(now, units, thorough) {
             Ok(()) => Ok(admitted),
             Err(denied) => Err(refused_by_port(request.pace, &denied, params)),
         }
@@ -177,7 +182,7 @@ impl Shares {
     fn ask(&mut self, now: Instant, id: SessionId, request: &Request, params: &SegmentParams) -> Answer {
         let ends = self.past_ends(now);
         self.load_without(now, id);
-        match self.fits(now, request, params) {
+        match self.fits(now, (request, params), true) {
             Ok(admitted) => return Answer::Admitted(admitted),
             Err(refusal) if ends == Instant::FAR => {
                 return Answer::Refused(self.offering(now, id, refusal, (request, params)));
@@ -185,7 +190,7 @@ impl Shares {
             Err(_) => {}
         }
         self.load_of_others(id);
-        match self.fits(now, request, params) {
+        match self.fits(now, (request, params), true) {
             Ok(_) => {
                 self.stand_as_before(now);
                 self.retry = self.retry.min(ends);
@@ -222,18 +227,21 @@ impl Shares {
         }
         self.load_of_others(id);
         let (asked, pace) = (request.unit_octets.get(), request.pace);
-        let mut unit_fits = |octets: u64| {
-            let smaller = Request { unit_octets: Octets::new(octets), ..*request };
-            self.fits(now, &smaller, params).is_ok()
+        let mut fits = |octets: u64, pace: Pace, thorough: bool| {
+            let other = Request { unit_octets: Octets::new(octets), pace, ..*request };
+            self.fits(now, (&other, params), thorough).is_ok()
         };
-        let unit = (asked > 1 && unit_fits(1)).then(|| Octets::new(largest(1, asked, unit_fits)));
+        let has_smaller = asked > 1 && fits(1, pace, false);
+        let unit = has_smaller.then(|| largest(1, asked, |octets| fits(octets, pace, false)));
         let most = pace.slower_ones(params.trt);
-        let mut is_too_quick =
-            |nth: u64| self.fits(now, &Request { pace: pace.slower(nth), ..*request }, params).is_err();
-        let slower = (unit.is_none() && most > 0 && !is_too_quick(most))
-            .then(|| pace.slower(largest(0, most, is_too_quick) + 1));
+        let mut is_too_quick = |nth: u64| !fits(asked, pace.slower(nth), false);
+        let has_slower = unit.is_none() && most > 0 && !is_too_quick(most);
+        let slower = has_slower.then(|| pace.slower(largest(0, most, is_too_quick) + 1));
+        // What is booked is looked at for the one that was found.
+        let found = fits(unit.unwrap_or(asked), slower.unwrap_or(pace), true);
         self.stand_as_before(now);
-        refusal.offering(unit, slower, pace, params)
+        let unit = unit.filter(|_| found).map(Octets::new);
+        refusal.offering(unit, slower.filter(|_| found), pace, params)
     }
 }
 

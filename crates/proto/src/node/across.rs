@@ -506,15 +506,7 @@ impl Node {
         match event {
             HopEvent::Reserved { hop, admitted } => {
                 let Some(entry) = of(hop) else { return self.end_hop(now, hop) };
-                // Where there is no room for it by chance the hop is guaranteed.
-                let late = self.port_of_hop(hop).map(|port| port.chance_of(hop));
-                if let Some((across, late)) = self.across.as_mut().zip(late) {
-                    across.held.entry(entry).and_modify(|held| held.late = late);
-                }
-                let offer = self.offer_of(entry, hop, &admitted);
-                if let Some(across) = &mut self.across {
-                    across.rcap.reserved(now, entry, offer);
-                }
+                self.on_reserved_hop(now, entry, hop, &admitted);
             }
             HopEvent::Refused { hop, refusal } => self.on_refused_hop(now, hop, &refusal),
             HopEvent::Ended { hop, label, cause } => {

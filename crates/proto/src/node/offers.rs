@@ -9,7 +9,7 @@ use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapTest, TUNNEL, part_of}
 use crate::rtip::{HopError, HopShare};
 use rota_admission::rtip::{Chance, Denied, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer, carried_step, hop_pace, link_offer, payload_max};
-use rota_admission::{Clocks, Refusal};
+use rota_admission::{Admitted, Clocks, Refusal};
 use rota_contract::PartitionName;
 use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Octets, Span};
@@ -66,6 +66,25 @@ impl Node {
         let share = HopShare::of_pace(pace, octets);
         let share = group.map_or(share, |group| share.with_group(ask.traffic, group));
         Ok((way, share.in_partition(number)))
+    }
+
+    /// The medium has granted the share of a hop.
+    pub(super) fn on_reserved_hop(
+        &mut self,
+        now: Instant,
+        entry: EntryId,
+        hop: ChannelId,
+        admitted: &Admitted,
+    ) {
+        // Where there is no room for it by chance the hop is guaranteed.
+        let late = self.port_of_hop(hop).map(|port| port.chance_of(hop));
+        if let Some((across, late)) = self.across.as_mut().zip(late) {
+            across.held.entry(entry).and_modify(|held| held.late = late);
+        }
+        let offer = self.offer_of(entry, hop, admitted);
+        if let Some(across) = &mut self.across {
+            across.rcap.reserved(now, entry, offer);
+        }
     }
 
     /// The medium has refused the share of a hop.

@@ -118,9 +118,9 @@ impl Rcap {
         let is_short = passed.len() + 2 <= RCAP_NODES_MAX;
         let route = if end == self.own || !is_short { None } else { self.route_towards(&towards, true) };
         // The request ends here, or there, or finds a network that has no modes.
-        let hop = route.map(|route| route.hop).filter(|hop| {
-            !passed.contains(&hop.node) && !self.graph.is_withdrawn(self.own, hop.node)
-        });
+        let hop = route
+            .map(|route| route.hop)
+            .filter(|hop| !passed.contains(&hop.node) && !self.graph.is_withdrawn(self.own, hop.node));
         let until = now + lease;
         self.note_ahead(now, *of, Ahead { from: Some(from), to: hop.map(|hop| hop.node), until });
         let Some(hop) = hop else { return };

@@ -150,7 +150,10 @@ impl<'t> Plan<'t> {
         }
         let mut of_shortest = None;
         for route in &routes {
-            match self.trial(wanted, route).and_then(|trial| Ok((self.certified_trial(wanted, &trial)?, trial))) {
+            match self
+                .trial(wanted, route)
+                .and_then(|trial| Ok((self.certified_trial(wanted, &trial)?, trial)))
+            {
                 Ok((certificate, trial)) => return Ok(self.stand(trial, certificate)),
                 Err(refused) => of_shortest = of_shortest.or(Some(refused)),
             }
@@ -366,4 +369,41 @@ pub(super) fn number(station: usize) -> u16 {
 pub(super) fn refused(step: Option<Step>, test: &'static str, margin: Span) -> Refused {
     let (partition, from) = (None, Span::ZERO);
     Refused { step, test, margin, partition, from, why: String::new(), routes: 0, offer: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::parse;
+    use super::*;
+    use crate::clock;
+    use std::path::Path;
+
+    /// Each trial of an offer made and checked a certificate. How long both take is printed.
+    #[test]
+    fn an_offer_that_the_tests_find_is_the_one_that_certificates_find() {
+        let text = include_str!("../../../../plans/wan.toml");
+        let file = parse(text, Path::new("")).expect("the plan of the repository");
+        let mut network = Plan::new(&file);
+        file.wanted[..2].iter().for_each(|wanted| _ = network.decide(wanted).expect("there is room"));
+        for more in [1, 100] {
+            let mut wanted = file.wanted[2].clone();
+            wanted.messages.s_max = wanted.messages.s_max * more;
+            let route = &routes(network.topology, [wanted.from, wanted.to[0]])[0];
+            let tests = |wanted: &Wanted| network.trial(wanted, route).map(drop);
+            let proof = |wanted: &Wanted| {
+                let trial = network.trial(wanted, route)?;
+                network.certified_trial(wanted, &trial).map(drop)
+            };
+            let why = tests(&wanted).expect_err("the cable is full");
+            let timed = |tests: &dyn Fn(&Wanted) -> Result<(), Box<Refused>>| {
+                let began = clock::now();
+                let offer = network.nearest(&wanted, &why, &Asks { tests, proof: &proof });
+                (offer, clock::now().since(began))
+            };
+            let ((by_tests, quick), (by_both, slow)) = (timed(&tests), timed(&proof));
+            assert!(!by_tests.is_empty());
+            assert_eq!(by_tests, by_both);
+            println!("{more}: {quick} by the tests, {slow} with certificates");
+        }
+    }
 }

@@ -35,8 +35,8 @@ pub enum Offered {
 /// The answer to a request, if it were asked now.
 type Ask<'a> = &'a dyn Fn(&Wanted) -> Result<(), Box<Refused>>;
 
-/// The two answers to a request. To make a certificate and to check it takes many times as long as the tests,
-/// and nearly all that passes them has one: an offer is found by the tests, and proven once.
+/// The two answers to a request. Nearly all that passes the tests has a certificate, which takes time of its
+/// own to make and to check: an offer is found by the tests, and proven once.
 pub(super) struct Asks<'a> {
     /// By the tests alone.
     pub(super) tests: Ask<'a>,

@@ -25,8 +25,8 @@ fn is_as_built(table: &EdfTable<Box<[Flow]>, Box<[Point]>>) -> bool {
         && same(tail) == same(table.tail)
 }
 
-/// The domain in which the table promises nothing: so near to the whole load the points up to the end are more
-/// than the memory of these tests holds.
+/// The domain in which the table promises nothing: so near to the whole load the points up to the end are
+/// more than the memory of these tests holds.
 fn is_near(denied: &Denied, set: &[Flow]) -> bool {
     let load: u128 = set.iter().map(load_up).sum();
     denied.test == NodeTest::Undecided && load > WHOLE - WHOLE / 50
@@ -116,7 +116,7 @@ proptest! {
         }
         if table.standing > 0 {
             let index = gone.index(table.standing);
-            leaves_and_returns(&mut table, index)?;
+            _ = leaves_and_returns(&mut table, index)?;
         }
     }
 }

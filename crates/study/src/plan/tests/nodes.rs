@@ -171,8 +171,8 @@ fn asked_of_nodes(world: &mut World, wanted: &Wanted) -> Result<(Span, Span), Rc
         answer: Answer::Accepts,
         suite,
     };
-    // A word ahead of a request that was refused keeps a ring for its lease, with a short slot.
-    world.run_for(ms(2_100));
+    // What a request that was refused has had is given back, and the words ahead of it are taken back.
+    world.run_for(ms(300));
     let at = world.open_across(spec).expect("a node takes the request");
     for _ in 0..60 {
         world.run_for(ms(100));
