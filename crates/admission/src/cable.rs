@@ -175,13 +175,8 @@ pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) 
 }
 
 /// The refusal of a session by the test of the packets that stand on the same port, or are to stand there.
-/// `nearest` is the largest packet of a flow that would fit, its RTIP header included.
-pub fn refused_by_port(
-    pace: Pace,
-    denied: &Denied,
-    nearest: Option<Octets>,
-    params: &SegmentParams,
-) -> Refusal {
+/// Its owner looks for an offer, by all tests of the port.
+pub fn refused_by_port(pace: Pace, denied: &Denied, params: &SegmentParams) -> Refusal {
     let test = match denied.test {
         NodeTest::TableFull => Test::SlotTableFull,
         NodeTest::EdfExact => Test::EdfExact,
@@ -192,7 +187,7 @@ pub fn refused_by_port(
         NodeTest::Group => Test::Group,
         _ => Test::LinkCapacity,
     };
-    let refusal = refusal(params, pace, &Failure::new(test, denied.margin), nearest);
+    let refusal = refusal(params, pace, &Failure::new(test, denied.margin), None);
     Refusal { partition: denied.partition, ..refusal }
 }
 

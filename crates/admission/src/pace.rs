@@ -120,6 +120,23 @@ impl Pace {
         Span::from_nanos((trt * self.cycles()).as_nanos().div_ceil(self.units()))
     }
 
+    /// How many exact paces with fewer units than this one a ring of `trt` has.
+    pub fn slower_ones(self, trt: Span) -> u64 {
+        self.units() - 1 + u64::from(Self::cycles_max(trt)).saturating_sub(self.cycles())
+    }
+
+    /// The n-th of them, from 1: a unit less in a cycle each, and then a cycle more for one.
+    #[must_use]
+    pub fn slower(self, nth: u64) -> Self {
+        let fewer = nth.min(self.units() - 1);
+        let longer = u16::try_from(nth - fewer).unwrap_or(u16::MAX);
+        Self {
+            cycles: self.cycles.saturating_add(longer),
+            units: self.units - fewer as u16,
+            longer: Span::ZERO,
+        }
+    }
+
     /// Capacity of its slots beyond one unit each period, in millionths of that unit rate, rounded to the
     /// nearest.
     pub fn extra_ppm(self, trt: Span) -> u32 {
@@ -148,6 +165,24 @@ mod tests {
     use proptest::prelude::*;
 
     const TRT: Span = Span::from_nanos(33_333_333);
+
+    #[test]
+    fn slower_paces_are_those_of_their_periods_in_order() {
+        for trt in [TRT, Span::from_millis(100), Span::from_millis(2)] {
+            for period in [trt.div_down(3), trt, trt * 5, trt.div_down(7) * 2] {
+                let pace = Pace::of(period, trt).unwrap();
+                let mut before = pace.period(trt);
+                for nth in 1..=pace.slower_ones(trt) {
+                    let slower = pace.slower(nth);
+                    let its = slower.period(trt);
+                    assert_eq!(Pace::of(its, trt), Ok(slower), "{trt} {period} {nth}");
+                    assert!(its > before || nth == 1 && its >= before, "{trt} {period} {nth}");
+                    before = its;
+                }
+                assert!(pace.slower(0).period(trt) <= pace.period(trt));
+            }
+        }
+    }
 
     fn of(nanos: u64) -> Result<(u64, u64), u64> {
         let pace = Pace::of(Span::from_nanos(nanos), TRT);

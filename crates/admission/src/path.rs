@@ -179,6 +179,14 @@ pub fn check(hops: &[Hop], host: Span, goal: &Goal, clocks: Clocks) -> Result<Re
     Ok(Relaxation { slack, jitter_left, nodes: hops.len() as u64 })
 }
 
+/// The nearest goal that [`check`] accepts of these hops: no shorter than this one, in delay and jitter
+/// together. Of a longer delay clocks make the jitter larger.
+pub fn nearest(hops: &[Hop], host: Span, goal: &Goal, clocks: Clocks) -> Goal {
+    let delay = goal.delay.max(delay(hops, host, clocks));
+    let least = varies(hops, host) + clocks.apart(clocks.shorter(delay));
+    Goal { delay, jitter: goal.jitter.map(|jitter| jitter.max(least)) }
+}
+
 /// The time that is still to be given back, carried from the destination to the source. Each node takes its
 /// equal part or as much of it as its discipline can use, and leaves the rest to the nodes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Why a request was refused, by how much, and what would have fitted.
 
 use crate::rtip::NodeTest;
+use crate::{Pace, SegmentParams};
 use core::fmt;
 use rota_units::{Instant, Octets, Span};
 
@@ -113,6 +114,8 @@ pub struct Refusal {
     pub counter_offer: Option<Octets>,
     /// One such unit each period, in bits a second, rounded down.
     pub counter_offer_bps: Option<u64>,
+    /// Where no unit fits, on a link: the shortest period with which the same unit would be admitted now.
+    pub counter_period: Option<Span>,
     /// [`Test::tsn_code`] of the failed test.
     pub tsn_code: Option<u8>,
     /// The partition of the link that refused, 0 for what is in none; `None` where the whole link did.
@@ -175,6 +178,36 @@ impl fmt::Display for Refusal {
                 write!(f, "; the largest unit that fits now is {unit} each period ({bps} bit/s)")
             }
             _ => write!(f, "; no unit of any size fits now"),
+        }?;
+        match self.counter_period {
+            Some(period) => {
+                write!(
+                    f,
+                    " at this period; the shortest one with which this unit fits is {}",
+                    period.printed_up()
+                )
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Refusal {
+    /// The same with this offer in the place of the one that it had: a unit of that size at the pace that was
+    /// asked for, or the same unit at another one.
+    #[must_use]
+    pub fn offering(
+        self,
+        unit: Option<Octets>,
+        slower: Option<Pace>,
+        asked: Pace,
+        of: &SegmentParams,
+    ) -> Self {
+        Self {
+            counter_offer: unit,
+            counter_offer_bps: unit.map(|unit| of.rate_of_down(unit, asked)),
+            counter_period: slower.map(|pace| pace.period(of.trt)),
+            ..self
         }
     }
 }

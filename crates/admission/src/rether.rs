@@ -497,6 +497,7 @@ pub(crate) fn refusal(
         },
         counter_offer,
         counter_offer_bps: counter_offer.map(|unit| params.rate_of_down(unit, pace)),
+        counter_period: None,
         tsn_code: failure.test.tsn_code(),
         partition: failure.partition,
         free_until: None,

@@ -180,7 +180,7 @@ fn receive(
         };
         if !has_begun && let Some(statistical) = source.statistical() {
             report.statistical = Some(statistical);
-            eprintln!("promised: {} in time", statistical.words());
+            eprintln!("promised: {}", statistical.in_time());
         }
         if !has_begun && let Some(withdrawn) = source.withdrawn() {
             report.withdrawn = Some(withdrawn);

@@ -13,7 +13,7 @@ use rota_admission::Clocks;
 use rota_admission::certificate::{Branch, Life, NoCertificate, PromiseTerms, Terms, certify};
 use rota_admission::path::{self, Goal, Hop};
 use rota_admission::rtip::{Messages, Packets, Regulator};
-use rota_contract::ChannelId;
+use rota_contract::{ChannelId, Class, Statistical};
 use rota_shm::control::{Reply, Request};
 use rota_units::{Octets, Span};
 use serde_json::Value;
@@ -82,10 +82,11 @@ pub fn document(detail: &ChannelDetail) -> Result<Value, String> {
     if let Some(withdrawn) = detail.info.contract.withdrawn {
         return Err(withdrawn.to_string());
     }
-    if detail.info.contract.statistical.is_some() {
+    let by_chance = |of: Statistical| of.class == Class::Statistical;
+    if detail.info.contract.statistical.is_some_and(by_chance) {
         return Err(
             "the promise of a statistical channel rests on independent sources, which no number shows; \
-                    a channel of the guaranteed class has one"
+                    a channel that each hop guarantees has one"
                 .to_owned(),
         );
     }

@@ -57,8 +57,8 @@ pub use overdue::Overdue;
 pub use pacer::{Pacer, Tick};
 pub use receive::{AcceptError, Asked, End, Listener, Peer, Queue, Received, RecvChannel, RecvError, Unit};
 pub use rota_contract::{
-    AskedChange, AskedTerms, BadGroupName, BadPartitionName, BadTerms, BadVia, Chances, Group, GroupName,
-    PartitionName, Statistical, Via, parse_probability,
+    AskedChange, AskedTerms, BadGroupName, BadPartitionName, BadTerms, BadVia, Chances, Class, Group,
+    GroupName, PartitionName, Statistical, Via, parse_probability,
 };
 pub use rota_contract::{
     ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, NodeName, RetherShare, Tally,

@@ -70,7 +70,7 @@ impl Granted {
     /// The words behind the bound: for how many units it holds, on what condition, and the part of the way
     /// for which it is not guaranteed.
     pub fn but(&self) -> String {
-        let class = self.statistical.map_or_else(String::new, |of| format!(" for {}", of.words()));
+        let class = self.statistical.map_or_else(String::new, |of| of.but());
         let withdrawn = self.withdrawn.map_or_else(String::new, |withdrawn| format!("; {withdrawn}"));
         let group = self.group.map_or_else(String::new, |group| format!(" while {}", group.words()));
         class + &group + &withdrawn

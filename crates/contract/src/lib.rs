@@ -37,7 +37,7 @@ pub use mismatch::Mismatch;
 pub use mode::ModeName;
 pub use node_id::{NodeId, NotANodeId};
 pub use partition::{BadPartitionName, PartitionName};
-pub use statistical::{CHANCE_WHOLE, Chances, Statistical, parse_probability};
+pub use statistical::{CHANCE_WHOLE, Chances, Class, Statistical, parse_probability};
 pub use tally::Tally;
 pub use terms::{AskedChange, AskedTerms, BadTerms, REROUTE_MAX};
 pub use traffic::TrafficSpec;

@@ -26,6 +26,18 @@ impl Chances {
     }
 }
 
+/// The class in which the network serves a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum Class {
+    /// Some hop may be late by chance.
+    #[default]
+    Statistical,
+    /// Each hop keeps its bound for each packet, which keeps every chance.
+    Guaranteed,
+}
+
 /// The promise to a channel of the statistical class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -36,6 +48,9 @@ pub struct Statistical {
     pub loss_ppb: u32,
     /// Units of a burst, I / X_ave: one overload makes so many of them late together.
     pub burst: u64,
+    /// The class in which its path serves it. It is judged by what was asked for in either.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub class: Class,
 }
 
 impl Statistical {
@@ -54,6 +69,22 @@ impl Statistical {
             more <= 3 * burst || more * more <= 9 * mean * burst
         };
         is_kept(tally.broken(), self.late_ppb) && is_kept(missed, self.loss_ppb)
+    }
+
+    /// The words behind a bound: for how many units it holds.
+    pub fn but(&self) -> String {
+        match self.class {
+            Class::Statistical => format!(" for {}", self.words()),
+            Class::Guaranteed => format!(", guaranteed, where {} were asked for", self.words()),
+        }
+    }
+
+    /// The promise without a bound.
+    pub fn in_time(&self) -> String {
+        match self.class {
+            Class::Statistical => format!("{} in time", self.words()),
+            Class::Guaranteed => format!("each unit in time, where {} were asked for", self.words()),
+        }
     }
 
     /// "99.9 % of the units", as text.
@@ -90,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_promise_is_broken_by_more_than_chance_explains() {
-        let promise = Statistical { late_ppb: 10_000_000, loss_ppb: 1_000_000, burst: 1 };
+        let (late_ppb, loss_ppb) = (10_000_000, 1_000_000);
+        let promise = Statistical { late_ppb, loss_ppb, burst: 1, ..Statistical::default() };
         let of = |units, late, lost| Tally { units, late, lost, ..Tally::default() };
         // A hundred of ten thousand are the mean, and thirty more three deviations.
         for (tally, is_kept) in [
@@ -138,5 +170,8 @@ mod tests {
         }
         let words = |late_ppb| Statistical { late_ppb, ..Statistical::default() }.words();
         assert_eq!((&*words(10_000_000), &*words(1)), ("99 % of the units", "99.9999999 % of the units"));
+        let but = |class| Statistical { late_ppb: 10_000_000, class, ..Statistical::default() }.but();
+        assert_eq!(but(Class::Statistical), " for 99 % of the units");
+        assert_eq!(but(Class::Guaranteed), ", guaranteed, where 99 % of the units were asked for");
     }
 }

@@ -18,10 +18,11 @@ use crate::rtip::table::Key;
 use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::Ask;
 use rota_contract::{
-    CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
+    Class, CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
 };
 use rota_medium::door::{GroupShare, Life};
 use rota_units::{Instant, Octets, Span};
+use rota_wire::RcapChannel;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tree::Tree;
 
@@ -75,13 +76,13 @@ pub(crate) struct Held {
     pub(crate) waits: bool,
 }
 
-/// A hop of this node that keeps the ring of a port for a request that is on its way.
-#[derive(Clone, Copy, Debug)]
+/// A hop of this node that keeps the ring of a port for requests that are on their way.
+#[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     pub(crate) port: PortId,
     pub(crate) hop: ChannelId,
-    /// By when the request has come.
-    pub(crate) until: Instant,
+    /// Each request, and by when it has come.
+    pub(crate) until: BTreeMap<RcapChannel, Instant>,
 }
 
 /// The state of an end of a channel here.
@@ -326,8 +327,8 @@ impl Across {
             State::Asked | State::Open | State::Broken { .. } => Instant::FAR,
         };
         let ends = self.ends.values().map(of).min().unwrap_or(Instant::FAR);
-        let keepers = self.keepers.iter().map(|keeper| keeper.until).min().unwrap_or(Instant::FAR);
-        let own = ends.min(keepers).min(self.look);
+        let keepers = self.keepers.iter().flat_map(|keeper| keeper.until.values()).min();
+        let own = ends.min(keepers.copied().unwrap_or(Instant::FAR)).min(self.look);
         if self.events.is_empty() { own.min(self.rcap.deadline()) } else { Instant::ZERO }
     }
 
@@ -411,12 +412,21 @@ pub(crate) fn made_for(granted: Granted, request: &ChannelRequest) -> Granted {
     made_for
 }
 
+/// The same contract over these nodes, in the class in which they serve it.
+pub(crate) fn served_by(granted: Granted, nodes: &[Record]) -> Granted {
+    let is_guaranteed = nodes.iter().all(|record| record.hop.late == Chance::NEVER);
+    let class = if is_guaranteed { Class::Guaranteed } else { Class::Statistical };
+    let statistical = granted.statistical.map(|of| Statistical { class, ..of });
+    Granted { statistical, ..granted }
+}
+
 /// The promise of the statistical class; none in the guaranteed one.
 fn statistical(request: &ChannelRequest) -> Option<Statistical> {
     // Rounded up, they are the parts that the program has stated.
     let (late_ppb, loss_ppb) = (request.late_most.ppb_up(), request.loss_most.ppb_up());
     let burst = request.messages.interval.count_down(request.messages.x_ave).max(1);
-    (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst })
+    let class = Class::Statistical;
+    (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst, class })
 }
 
 /// The time within which a unit has left its source: the bound of the first of `nodes`, and of a unit of

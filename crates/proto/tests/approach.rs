@@ -86,33 +86,59 @@ fn segments_switch_at_the_same_time() {
     }
 }
 
-/// The node behind the first segment refuses, after its word has gone ahead: the segments behind it are in
-/// token mode for nothing, and no longer than the request could have come.
-#[test]
-fn a_refused_request_leaves_each_segment_in_plain_mode() {
+/// Three segments, of which the node behind the first one has no room in its ledger.
+fn full_in_the_middle() -> Net {
     let mut net = Net::new(&[Rether; 3]);
     let full = RcapLimits { entries: 0, ..RcapLimits::default() };
     for node in 0..=3 {
         let limits = if node == 1 { full.clone() } else { RcapLimits::default() };
         net.nodes[node].begin_across_within(&format!("n{node}"), true, limits, node as u64 + 5);
     }
-    let mut net = {
-        for node in 0..3 {
-            let now = net.now;
-            net.nodes[node].neighbour_up(now, NodeId(node as u64 + 2));
-            net.nodes[node + 1].neighbour_up(now, NodeId(node as u64 + 1));
-            net.drain(node);
-            net.drain(node + 1);
-        }
-        net.run(Span::from_millis(500));
-        net
-    };
+    for node in 0..3 {
+        let now = net.now;
+        net.nodes[node].neighbour_up(now, NodeId(node as u64 + 2));
+        net.nodes[node + 1].neighbour_up(now, NodeId(node as u64 + 1));
+        net.drain(node);
+        net.drain(node + 1);
+    }
+    net.run(Span::from_millis(500));
     assert_eq!(modes(&net), [ModeName::Plain; 3]);
+    net
+}
+
+/// The node behind the first segment refuses, after its word has gone ahead: the segments behind it were in
+/// token mode for nothing, for two seconds. They are in plain mode again at once.
+#[test]
+fn a_refused_request_leaves_each_segment_in_plain_mode() {
+    let mut net = full_in_the_middle();
     let denied = open(&mut net).expect_err("the ledger of node 1 has no room");
     assert_eq!((denied.node, denied.test), (NodeId(2), RcapTest::TableFull));
-    net.run(Span::from_millis(20));
-    assert_eq!(modes(&net), [ModeName::Plain, ModeName::Token, ModeName::Token]);
-    assert_eq!([1, 2].map(|node| net.reservations(node, node)), [1, 1], "what keeps the ring");
+    net.run(Span::from_millis(100));
+    assert_eq!(modes(&net), [ModeName::Plain; 3]);
+    assert_eq!([1, 2].map(|node| net.reservations(node, node)), [0, 0]);
+}
+
+/// The session over which the word went is lost before the refusal: the lease ends what it has prepared.
+#[test]
+fn a_word_that_cannot_be_taken_back_ends_with_its_lease() {
+    let mut net = full_in_the_middle();
+    net.dead = vec![net.last() + 1];
+    let to = Destination::Node(NodeId(4));
+    let request = OpenRequest { to, service: SERVICE, traffic: TrafficSpec::fixed(1_000, PERIOD, false) };
+    let now = net.now;
+    net.nodes[0].open_beyond(now, &request, Beyond::default()).expect("sound");
+    net.drain(0);
+    while modes(&net)[1..] != [ModeName::Token; 2] {
+        assert!(net.now.since(now) < Span::from_millis(20), "{:?}", modes(&net));
+        net.run(STEP);
+    }
+    let now = net.now;
+    for (node, other) in [(1, 3), (2, 2)] {
+        net.nodes[node].neighbour_lost(now, NodeId(other));
+        net.drain(node);
+    }
+    net.run(Span::from_millis(1_000));
+    assert_eq!(mode(&net, 2), ModeName::Token);
     net.run(RcapLimits::LEASE_MAX);
     assert_eq!(modes(&net), [ModeName::Plain; 3]);
 }

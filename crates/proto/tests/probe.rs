@@ -58,9 +58,9 @@ fn a_channel_of_one_segment_opens_only_within_the_delay_that_is_borne() {
     let nearest = Some(Span::from_nanos(denied.nearest_delay_ns));
     let denied = ask(&mut lan, AskedTerms { delay: nearest, jitter: ms(20), ..AskedTerms::default() });
     let denied = denied.expect("a unit may wait for a cycle, or for none");
-    assert_eq!(denied.test.name(), "PathJitter");
+    assert_eq!((denied.test.name(), denied.nearest_delay_ns), ("PathJitter", 0));
     listen_again(&mut lan);
-    let jitter = Some(Span::from_nanos(denied.nearest_delay_ns));
+    let jitter = Some(Span::from_nanos(denied.nearest_jitter_ns));
     assert_eq!(ask(&mut lan, AskedTerms { delay: nearest, jitter, ..AskedTerms::default() }), None);
     assert!(lan.opened, "the nearest request fits");
 }

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn a_statistical_promise_is_broken_by_more_than_chance_alone() {
-        let promise = Statistical { late_ppb: 10_000_000, loss_ppb: 10_000_000, burst: 1 };
+        let promise =
+            Statistical { late_ppb: 10_000_000, loss_ppb: 10_000_000, burst: 1, ..Statistical::default() };
         let exit = |late, failure| {
             let came = Tally { units: 1_000, late, ..Tally::default() };
             end(&came, NO_REST, (None, Some(promise)), failure).map(|end| end.exit)

@@ -16,7 +16,7 @@ mod within;
 use engine::{Accepted, Plan, Refused};
 use file::{PlanFile, Verb, Wanted};
 use offers::Offered;
-use rota::Statistical;
+use rota::{Class, Statistical};
 use rota_admission::rtip::Chance;
 use rota_answer::{Exit, Failure, Format, outln};
 use rota_lab::{Topology, interface};
@@ -161,11 +161,14 @@ impl Decision<'_> {
                     1 => format!("a packet of {}", packets.octets),
                     count => format!("{count} packets of {}", packets.octets),
                 };
-                let whose = match chances.is_guaranteed() {
-                    true => "each message".to_owned(),
-                    false => {
-                        let kept = Statistical { late_ppb: chances.late_ppb, ..Statistical::default() };
-                        format!("{}, if sources are independent,", kept.words())
+                let asked = Statistical { late_ppb: chances.late_ppb, ..Statistical::default() };
+                let whose = match (chances.is_guaranteed(), accepted.class()) {
+                    (true, _) => "each message".to_owned(),
+                    (false, Class::Guaranteed) => {
+                        format!("each message, where {} were asked for,", asked.words())
+                    }
+                    (false, Class::Statistical) => {
+                        format!("{}, if sources are independent,", asked.words())
                     }
                 };
                 let mut text = format!(
@@ -232,6 +235,7 @@ impl Decision<'_> {
                     "late_ppb": leg.late.ppb_up(),
                 })).collect::<Vec<_>>(),
                 "late_ppb": accepted.late.ppb_up(),
+                "class": accepted.class(),
                 "certificate": accepted.certificate,
             }),
             Answer::Refused(refused) => json!({

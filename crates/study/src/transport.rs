@@ -71,9 +71,18 @@ pub struct Refusal {
     /// By how much time.
     #[serde(default)]
     pub margin_ns: u64,
-    /// The shortest delay, or the least jitter, that fits; 0 where none helps.
+    /// The delay of the nearest request that fits; 0 where it is the same.
     #[serde(default)]
     pub nearest_delay_ns: u64,
+    /// Its jitter.
+    #[serde(default)]
+    pub nearest_jitter_ns: u64,
+    /// Its X_min.
+    #[serde(default)]
+    pub nearest_xmin_ns: u64,
+    /// Its S_max.
+    #[serde(default)]
+    pub counter_offer_octets: u32,
     /// The largest packet that fits; 0 where none helps.
     #[serde(default)]
     pub nearest_packet_octets: u32,

@@ -19,6 +19,13 @@
 //! found before only if more than free/s packets of the new flow are released before t_(i+1) − d: at nearly
 //! all points that comparison is the whole work.
 //!
+//! *Memory.* The end, and with it the number of points, grows as 1/(1 − load), and a shorter bound moves it
+//! further out. Where the points of a question are more than the memory holds the answer is
+//! [`NodeTest::Undecided`], and the table stands as it did. **Every other answer is that of the exact test.**
+//! A flow that has left fits again as it stood, also beside others that were relaxed since, unless its
+//! question is undecided: the shortest bound is looked for first, and asks for more points than the one that
+//! it had.
+//!
 //! *Work above.* A port may serve other work before all packets: so much at most in any half-open window of
 //! W. In [0, t) that is ⌈t/W⌉ times the work of a window. The caller counts the first one in s_0; each
 //! further one is a point at k·W + 1 ns, where the demand rises. It has no deadline, so nothing is asked of

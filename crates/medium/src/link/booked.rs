@@ -59,10 +59,9 @@ impl Flows {
     /// of the class is longer than `horizon`.
     pub(super) fn certain(&self, now: Instant, horizon: Span) -> Result<Certain, Denied> {
         let port = self.port.as_ref().ok_or(super::flows::no_port())?;
-        let (standing, units) = (port.whole().certain(), port.whole().units());
-        let link = &port.whole().params().link;
+        let (link, units) = (&port.whole().params().link, port.whole().units());
         let starts = self.starts(Instant::ZERO, Instant::FAR).into_iter();
-        let most = self.left.beside(standing, (now, now), horizon);
+        let most = self.certain_now(now, horizon)?;
         starts.map(|at| (at, self.port_at(units, at))).try_fold(most, |most, (at, then)| {
             let planned = self.sessions.iter().chain(&self.booked).filter(|of| of.life.until <= at);
             let ended = planned.filter(|of| left::counts(&of.ask.traffic, of.life.until, at, horizon));
@@ -72,14 +71,20 @@ impl Flows {
         })
     }
 
-    /// A flow stands from now on, or from its start on, with one bound for all its life.
-    pub(super) fn admit(
+    /// The same now alone.
+    pub(super) fn certain_now(&self, now: Instant, horizon: Span) -> Result<Certain, Denied> {
+        let port = self.port.as_ref().ok_or(super::flows::no_port())?;
+        Ok(self.left.beside(port.whole().certain(), (now, now), horizon))
+    }
+
+    /// The longest of the shortest bounds that a flow can have at its own start, if that is later, and at
+    /// each start of another one in its life; zero without any.
+    pub(super) fn longest_at_starts(
         &mut self,
         now: Instant,
-        id: SessionId,
         of: &Packets,
         units: Span,
-    ) -> Result<Offer, NoRoom> {
+    ) -> Result<Span, NoRoom> {
         let Packets { ask, partition, life, .. } = *of;
         let is_later = life.from > now;
         let others = self.starts(Instant::ZERO, Instant::FAR);
@@ -100,6 +105,20 @@ impl Flows {
             let mut port = self.port_at(units, at).map_err(no_room)?;
             longest = longest.max(port.part(partition).best(&ask).map_err(no_room)?.delay);
         }
+        Ok(longest)
+    }
+
+    /// A flow stands from now on, or from its start on, with one bound for all its life.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        of: &Packets,
+        units: Span,
+    ) -> Result<Offer, NoRoom> {
+        let Packets { ask, partition, life, .. } = *of;
+        let is_later = life.from > now;
+        let longest = self.longest_at_starts(now, of, units)?;
         let Some(port) = &mut self.port else { return Err((super::flows::no_port(), None)) };
         let offer = if is_later {
             let link = &port.whole().params().link;

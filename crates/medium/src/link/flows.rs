@@ -19,10 +19,10 @@ use crate::settings::Settings;
 use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
 use rota_admission::subnet::{
-    Ask, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
-    largest_packet, link_work,
+    Ask, Certain, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
+    link_work,
 };
-use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, SegmentParams, refused_by_port};
+use rota_admission::{Admitted, LINK_SHARES_MAX, LinkModel, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
 
 /// The packets of one flow that wait.
@@ -33,8 +33,9 @@ pub(super) struct Packets {
     pub(super) partition: u8,
     /// When it counts.
     pub(super) life: Life,
-    /// The chance of a late packet: above zero in the statistical class.
-    late: Chance,
+    /// The chance of a late packet: above zero in the statistical class. One that has no room there, and
+    /// has room among the guaranteed flows, is one of them.
+    pub(super) late: Chance,
     /// The group that it is a member of.
     group: Option<GroupShare>,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
@@ -137,15 +138,6 @@ pub(super) const fn no_port() -> Denied {
     Denied::new(NodeTest::Load, Span::ZERO)
 }
 
-/// Tests of the statistical class.
-const fn is_of_statistical(test: NodeTest) -> bool {
-    matches!(test, NodeTest::Overflow | NodeTest::DeddSum)
-}
-
-const fn is_of_group(test: NodeTest) -> bool {
-    matches!(test, NodeTest::Group)
-}
-
 impl Flows {
     /// None; the memory of the tests is taken with the first one.
     pub(super) fn new() -> Self {
@@ -209,20 +201,74 @@ impl Flows {
 }
 
 impl Flows {
-    /// A flow of the statistical class stands from now on. Its test is proved for a port that is not divided,
-    /// and for all times.
+    /// A flow of the statistical class stands from now on.
     fn admit_statistical(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
+        let certain = self.certain(now, self.horizon())?;
+        let far = |flows: &Self| flows.certain(now, Span::MAX);
+        let (link, certain) = self.statistical_fits(packets, certain, far)?;
+        self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
+    }
+
+    /// The tests of such a flow; the link and what it fits beside: `certain`, or `far` where no bound that
+    /// stands is as long. They are proved for a port that is not divided, and for all times.
+    fn statistical_fits(
+        &mut self,
+        packets: &Packets,
+        certain: Certain,
+        far: impl Fn(&Self) -> Result<Certain, Denied>,
+    ) -> Result<(LinkModel, Certain), Denied> {
         let port = self.port.as_ref().ok_or(no_port())?;
         if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
             return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
         }
         let (link, asked) = (port.whole().params().link, (&packets.ask, packets.late));
-        let mut certain = self.certain(now, self.horizon())?;
-        // A bound that is longer than all others has to hold beside what the others need not count.
-        if self.statistical.best(&link, &certain, asked)?.delay > self.horizon() {
-            certain = self.certain(now, Span::MAX)?;
+        if self.statistical.best(&link, &certain, asked)?.delay <= self.horizon() {
+            return Ok((link, certain));
         }
-        self.statistical.admit(&link, &certain, id, asked)
+        // A bound that is longer than all others has to hold beside what the others need not count.
+        let certain = far(self)?;
+        self.statistical.best(&link, &certain, asked)?;
+        Ok((link, certain))
+    }
+
+    /// A flow of the guaranteed class stands from now on.
+    fn admit_guaranteed(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        packets: &Packets,
+        units: Span,
+    ) -> Result<Offer, NoRoom> {
+        let offer = match &packets.group {
+            Some(group) => self.admit_member(now, id, (packets, group), units)?,
+            None => self.admit(now, id, packets, units)?,
+        };
+        // The promises to the statistical class hold beside it, too.
+        if let Err(denied) = self.statistical_holds(now, true) {
+            self.remove(now, id, None);
+            return Err((denied, None));
+        }
+        Ok(offer)
+    }
+
+    /// The tests of a flow that would stand at once and for ever, and in no group.
+    fn would_fit(&mut self, now: Instant, of: &Packets, units: Span, thorough: bool) -> Result<(), Denied> {
+        let certain = |flows: &Self, horizon: Span| match thorough {
+            true => flows.certain(now, horizon),
+            false => flows.certain_now(now, horizon),
+        };
+        let beside = certain(self, self.horizon())?;
+        if of.is_statistical() && self.statistical_fits(of, beside, |flows| certain(flows, Span::MAX)).is_ok()
+        {
+            return Ok(());
+        }
+        if thorough {
+            self.longest_at_starts(now, of, units).map_err(|(denied, _)| denied)?;
+        }
+        let port = self.port.as_mut().ok_or(no_port())?;
+        port.part(of.partition).best(&of.ask)?;
+        let own = Certain::of(&port.whole().params().link, &of.ask);
+        self.statistical.check(&beside.and(&own))
     }
 
     /// H of the proof of the statistical class.
@@ -230,26 +276,30 @@ impl Flows {
         self.statistical.horizon()
     }
 
-    /// The promises to the statistical class hold.
-    fn statistical_holds(&self, now: Instant) -> Result<(), Denied> {
-        match self.statistical.is_empty() {
-            true => Ok(()),
-            false => self.statistical.check(&self.certain(now, self.horizon())?),
+    /// The promises to the statistical class hold, beside what stands now or `thorough` beside all.
+    fn statistical_holds(&self, now: Instant, thorough: bool) -> Result<(), Denied> {
+        match (self.statistical.is_empty(), thorough) {
+            (true, _) => Ok(()),
+            (false, true) => self.statistical.check(&self.certain(now, self.horizon())?),
+            (false, false) => self.statistical.check(&self.certain_now(now, self.horizon())?),
         }
     }
 }
 
 impl Shares {
-    /// Packets keep their bounds beside slots of so much a window.
-    pub(super) fn packets_allow(&mut self, now: Instant, units: Span) -> Result<(), Denied> {
+    /// Packets keep their bounds beside slots of so much a window. Those that are booked are looked at where
+    /// it is `thorough`, which takes long.
+    pub(super) fn packets_allow(&mut self, now: Instant, units: Span, thorough: bool) -> Result<(), Denied> {
         let flows = &mut self.flows;
-        flows.booked_allow(units)?;
+        if thorough {
+            flows.booked_allow(units)?;
+        }
         let is_needed = !flows.sessions.is_empty() || !flows.statistical.is_empty();
         match &mut flows.port {
             Some(port) if port.is_divided() || is_needed => {
                 let had = port.whole().units();
                 port.set_units(units)?;
-                flows.statistical_holds(now).inspect_err(|_| {
+                flows.statistical_holds(now, thorough).inspect_err(|_| {
                     let stands = flows.port.as_mut().map_or(Ok(()), |port| port.set_units(had));
                     debug_assert!(stands.is_ok(), "these slots stood before");
                 })
@@ -279,18 +329,8 @@ impl Link {
     ) -> Result<Admitted, Refusal> {
         let (offer, params) = (self.ask_port(now, id, packets), self.settings.params(2));
         let offer = offer.map_err(|(denied, free_until)| {
-            let nearest = match free_until {
-                Some(_) => None,
-                // Of a booking nothing is looked for at its start.
-                None if packets.life.from > now => None,
-                // Smaller packets of one lane need not help the others.
-                None if packets.group.is_some_and(|of| of.at_once > 1) || is_of_group(denied.test) => None,
-                // Smaller packets of a guaranteed flow need not help those of the statistical class.
-                None if !packets.is_statistical() && is_of_statistical(denied.test) => None,
-                None => self.largest_packet(now, packets),
-            };
-            let refusal = refused_by_port(Pace::EVERY_CYCLE, &denied, nearest, &params);
-            let mut refused = refusal;
+            // The node looks for the nearest messages by `would_fit`.
+            let mut refused = refused_by_port(Pace::EVERY_CYCLE, &denied, &params);
             refused.free_until = free_until;
             refused
         })?;
@@ -300,25 +340,25 @@ impl Link {
         Ok(Admitted { tht, offset: none, bound: offer.delay, t_nrt: none, gap: none, spare: none })
     }
 
-    fn ask_port(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, NoRoom> {
+    fn ask_port(&mut self, now: Instant, id: SessionId, packets: &mut Packets) -> Result<Offer, NoRoom> {
         let at_once = |denied| (denied, None);
         self.shares.flows.port(&self.settings).map_err(at_once)?;
         self.shares.count_units(now).map_err(at_once)?;
         let units = self.shares.loads.iter().copied().sum();
         let flows = &mut self.shares.flows;
-        if packets.is_statistical() {
-            return flows.admit_statistical(now, id, packets).map_err(at_once);
+        if !packets.is_statistical() {
+            return flows.admit_guaranteed(now, id, packets, units);
         }
-        let offer = match &packets.group {
-            Some(group) => flows.admit_member(now, id, (packets, group), units)?,
-            None => flows.admit(now, id, packets, units)?,
+        let denied = match flows.admit_statistical(now, id, packets) {
+            Ok(offer) => return Ok(offer),
+            Err(denied) => denied,
         };
-        // The promises to the statistical class hold beside it, too.
-        if let Err(denied) = flows.statistical_holds(now) {
-            flows.remove(now, id, None);
-            return Err(at_once(denied));
-        }
-        Ok(offer)
+        // A guaranteed flow keeps every chance.
+        let late = core::mem::replace(&mut packets.late, Chance::NEVER);
+        flows.admit_guaranteed(now, id, packets, units).map_err(|_| {
+            packets.late = late;
+            at_once(denied)
+        })
     }
 
     /// On a divided link the rest has the slots as well, so its tests are there from the first one on.
@@ -340,30 +380,14 @@ impl Link {
         })
     }
 
-    /// The largest packet of a flow that was refused with which it would fit, its header included.
-    fn largest_packet(&mut self, now: Instant, packets: &Packets) -> Option<Octets> {
-        let flows = &mut self.shares.flows;
-        let nearest = if packets.is_statistical() {
-            let certain = flows.certain(now, flows.horizon()).ok()?;
-            flows.statistical.largest(&certain, &packets.ask, packets.late)?
-        } else {
-            let port = flows.port.as_mut()?;
-            largest_packet(&mut port.part(packets.partition), &packets.ask, Span::MAX)?
-        };
-        Some(nearest + Octets::new(RTIP_OCTETS))
-    }
-
-    /// True if a flow of this share would stand beside those that do, its group and its life apart.
-    pub fn would_fit(&mut self, now: Instant, share: &Share) -> bool {
+    /// True if a flow of this share, which is in no group and stands at once and for ever, would be admitted
+    /// beside those that stand now. `thorough` looks at what is booked, too, which takes long.
+    pub fn would_fit(&mut self, now: Instant, share: &Share, thorough: bool) -> bool {
         let Some(flow) = share.flow else { return false };
-        let (packets, flows) = (Packets::of(share, flow), &mut self.shares.flows);
-        if packets.is_statistical() {
-            let certain = flows.certain(now, flows.horizon());
-            return certain
-                .is_ok_and(|certain| flows.statistical.would_fit(&certain, &packets.ask, packets.late));
-        }
-        let port = flows.port.as_mut();
-        port.is_some_and(|port| port.part(packets.partition).best(&packets.ask).is_ok())
+        let (packets, shares) = (Packets::of(share, flow), &mut self.shares);
+        let ready = shares.flows.port(&self.settings).map(drop).and_then(|()| shares.count_units(now));
+        let units = shares.loads.iter().copied().sum();
+        ready.and_then(|()| shares.flows.would_fit(now, &packets, units, thorough)).is_ok()
     }
 
     /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has
@@ -387,6 +411,12 @@ impl Link {
         packets.delay = port.relax(place, packets.partition, &packets.ask, delay).delay;
         flows.sessions[place].delay = packets.delay;
         Some(packets.delay)
+    }
+
+    /// The chance of a late packet that a session has here.
+    pub fn chance_of(&self, id: SessionId) -> Chance {
+        let packets = self.shares.get(id).and_then(|session| session.packets.as_ref());
+        packets.map_or(Chance::NEVER, |packets| packets.late)
     }
 
     /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class.

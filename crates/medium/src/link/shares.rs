@@ -5,7 +5,8 @@ use super::slots::Slots;
 use super::{Gate, Link};
 use crate::door::{SessionId, Share, Units};
 use crate::event::MediumEvent;
-use rota_admission::{Admitted, LINK_SHARES_MAX, Refusal, Request, SegmentParams};
+use rota_admission::search::largest;
+use rota_admission::{Admitted, LINK_SHARES_MAX, Pace, Refusal, Request, SegmentParams, Test};
 use rota_admission::{admit_on_link, link_window, refused_by_port, standing_on_link};
 use rota_units::{Instant, Octets, Span};
 
@@ -163,12 +164,17 @@ impl Shares {
     }
 
     /// The tests of a session beside these loads, and of the packets beside all. An accepted set stands.
-    fn fits(&mut self, now: Instant, request: &Request, params: &SegmentParams) -> Result<Admitted, Refusal> {
+    fn fits(
+        &mut self,
+        now: Instant,
+        (request, params): (&Request, &SegmentParams),
+        thorough: bool,
+    ) -> Result<Admitted, Refusal> {
         let admitted = admit_on_link(&self.loads, request, params)?;
         let units = self.loads.iter().copied().sum::<Span>() + admitted.tht;
-        match self.packets_allow(now, units) {
+        match self.packets_allow(now, units, thorough) {
             Ok(()) => Ok(admitted),
-            Err(denied) => Err(refused_by_port(request.pace, &denied, None, params)),
+            Err(denied) => Err(refused_by_port(request.pace, &denied, params)),
         }
     }
 
@@ -176,24 +182,66 @@ impl Shares {
     fn ask(&mut self, now: Instant, id: SessionId, request: &Request, params: &SegmentParams) -> Answer {
         let ends = self.past_ends(now);
         self.load_without(now, id);
-        match self.fits(now, request, params) {
+        match self.fits(now, (request, params), true) {
             Ok(admitted) => return Answer::Admitted(admitted),
-            Err(refusal) if ends == Instant::FAR => return Answer::Refused(refusal),
+            Err(refusal) if ends == Instant::FAR => {
+                return Answer::Refused(self.offering(now, id, refusal, (request, params)));
+            }
             Err(_) => {}
         }
-        let others = self.sessions.iter().filter(|session| session.id != id);
-        self.loads.clear();
-        self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
-        match self.fits(now, request, params) {
+        self.load_of_others(id);
+        match self.fits(now, (request, params), true) {
             Ok(_) => {
-                // It does not stand yet.
-                let counted = self.count_units(now);
-                debug_assert!(counted.is_ok(), "these loads stood before");
+                self.stand_as_before(now);
                 self.retry = self.retry.min(ends);
                 Answer::Later
             }
-            Err(refusal) => Answer::Refused(refusal),
+            Err(refusal) => Answer::Refused(self.offering(now, id, refusal, (request, params))),
         }
+    }
+
+    /// The loads of all that are admitted but for one, without those that are past.
+    fn load_of_others(&mut self, id: SessionId) {
+        let others = self.sessions.iter().filter(|session| session.id != id);
+        self.loads.clear();
+        self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
+    }
+
+    /// A set that fits does not stand yet.
+    fn stand_as_before(&mut self, now: Instant) {
+        let counted = self.count_units(now);
+        debug_assert!(counted.is_ok(), "these loads stood before");
+    }
+
+    /// A refusal with the nearest request that all tests would accept now, or once loads that are past have
+    /// ended: the largest unit, and where none is small enough the shortest period.
+    fn offering(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        refusal: Refusal,
+        (request, params): (&Request, &SegmentParams),
+    ) -> Refusal {
+        if refusal.test == Test::SlotTableFull {
+            return refusal;
+        }
+        self.load_of_others(id);
+        let (asked, pace) = (request.unit_octets.get(), request.pace);
+        let mut fits = |octets: u64, pace: Pace, thorough: bool| {
+            let other = Request { unit_octets: Octets::new(octets), pace, ..*request };
+            self.fits(now, (&other, params), thorough).is_ok()
+        };
+        let has_smaller = asked > 1 && fits(1, pace, false);
+        let unit = has_smaller.then(|| largest(1, asked, |octets| fits(octets, pace, false)));
+        let most = pace.slower_ones(params.trt);
+        let mut is_too_quick = |nth: u64| !fits(asked, pace.slower(nth), false);
+        let has_slower = unit.is_none() && most > 0 && !is_too_quick(most);
+        let slower = has_slower.then(|| pace.slower(largest(0, most, is_too_quick) + 1));
+        // What is booked is looked at for the one that was found.
+        let found = fits(unit.unwrap_or(asked), slower.unwrap_or(pace), true);
+        self.stand_as_before(now);
+        let unit = unit.filter(|_| found).map(Octets::new);
+        refusal.offering(unit, slower.filter(|_| found), pace, params)
     }
 }
 
@@ -344,7 +392,7 @@ impl Link {
             let answer = match self.shares.sessions[at].packets.take() {
                 None => match self.divide_port() {
                     Ok(()) => self.shares.ask(now, id, &request, &params),
-                    Err(denied) => Answer::Refused(refused_by_port(request.pace, &denied, None, &params)),
+                    Err(denied) => Answer::Refused(refused_by_port(request.pace, &denied, &params)),
                 },
                 Some(mut packets) => {
                     let answer = self.admit_flow(now, id, &mut packets);

@@ -7,9 +7,9 @@ use rota_admission::LinkModel;
 use rota_admission::rtip::{Chance, Denied, Flow};
 use rota_admission::subnet::{
     Ask, Certain, LINK_DELAY_MAX, Offer, STATISTICAL_CELLS, STATISTICAL_MAX, StatisticalFlow,
-    StatisticalPort, Subnet, largest_packet,
+    StatisticalPort, Subnet,
 };
-use rota_units::{Octets, Span};
+use rota_units::Span;
 
 type Tests = StatisticalPort<Box<[u64]>, Box<[StatisticalFlow]>>;
 
@@ -69,16 +69,6 @@ impl Statistical {
             let cells = vec![0; STATISTICAL_CELLS].into_boxed_slice();
             StatisticalPort::new(*link, cells, vec![none; STATISTICAL_MAX].into_boxed_slice())
         })
-    }
-
-    /// The largest packet of a session that was refused with which it would fit.
-    pub(super) fn largest(&self, certain: &Certain, ask: &Ask, late: Chance) -> Option<Octets> {
-        largest_packet(&mut self.tests.as_ref()?.asked(certain, late), ask, Span::MAX)
-    }
-
-    /// True if a session would stand beside those that do.
-    pub(super) fn would_fit(&self, certain: &Certain, ask: &Ask, late: Chance) -> bool {
-        self.tests.as_ref().is_some_and(|tests| tests.asked(certain, late).best(ask).is_ok())
     }
 
     /// Gives a session a longer bound, of `delay` at most; the one that it has now.

@@ -71,7 +71,7 @@ impl Rether {
         };
         if group.terms != terms {
             let params = self.settings.params(self.ring_size());
-            let refusal = refused_by_port(pace, &Denied::new(NodeTest::Group, Span::ZERO), None, &params);
+            let refusal = refused_by_port(pace, &Denied::new(NodeTest::Group, Span::ZERO), &params);
             self.event(MediumEvent::Refused { session: id, refusal });
             return true;
         }

@@ -270,6 +270,34 @@ fn counts(denied: &RcapDenied) -> String {
     }
 }
 
+/// The nearest request that fits, in words, as a program types it: rounded to what fits.
+fn nearest(denied: &RcapDenied) -> String {
+    let RcapDenied { test, nearest_delay_ns, nearest_jitter_ns, nearest_octets, .. } = *denied;
+    // Of a node without room for the packets it is the longest one; else the shortest one that can be kept.
+    let is_longest = matches!(test, RcapTest::PortBuffer | RcapTest::Room);
+    let printed = |ns: u64| {
+        let span = Span::from_nanos(ns);
+        if is_longest { span.to_string() } else { span.printed_up().to_string() }
+    };
+    let (delay, jitter) = (printed(nearest_delay_ns), printed(nearest_jitter_ns));
+    let mut text = match (nearest_delay_ns > 0, nearest_jitter_ns > 0) {
+        (false, false) => String::new(),
+        (true, false) => format!("; the nearest delay that fits is {delay}"),
+        (false, true) => format!("; the nearest jitter that fits is {jitter}"),
+        (true, true) => format!("; the nearest delay and jitter that fit are {delay} and {jitter}"),
+    };
+    if denied.nearest_x_min_ns > 0 {
+        text += &format!("; the nearest X_min that fits is {}", printed(denied.nearest_x_min_ns));
+    }
+    if nearest_octets > 0 {
+        text += &match test {
+            RcapTest::Packet => format!("; the largest packet that fits has {nearest_octets} octets"),
+            _ => format!("; the largest S_max that fits is {nearest_octets} octets"),
+        };
+    }
+    text
+}
+
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.
 /// Offers are rounded to what fits: the least is printed up, the most down.
 pub(super) fn denial(
@@ -278,7 +306,7 @@ pub(super) fn denial(
     withdrawn: Option<Withdrawn>,
     partition: Option<&str>,
 ) -> String {
-    let RcapDenied { test, margin_ns, nearest_delay_ns, nearest_octets, nearest_end_ns, .. } = *denied;
+    let RcapDenied { test, margin_ns, nearest_end_ns, .. } = *denied;
     let mut text = format!("node {node} refuses ({}): {}", test.name(), test.words());
     match partition {
         Some("rest") => text += " in what no partition has",
@@ -289,24 +317,7 @@ pub(super) fn denial(
     if margin_ns > 0 {
         text += &format!(", by {}", Span::from_nanos(margin_ns).printed_up());
     }
-    if nearest_delay_ns > 0 {
-        let what = match test {
-            RcapTest::PathJitter => "jitter",
-            RcapTest::CyclePackets => "X_min",
-            _ => "delay",
-        };
-        let nearest = Span::from_nanos(nearest_delay_ns);
-        // The longest one for which there is room; else the shortest one that can be kept.
-        let is_longest = matches!(test, RcapTest::PortBuffer | RcapTest::Room);
-        let nearest = if is_longest { nearest } else { nearest.printed_up() };
-        text += &format!("; the nearest {what} that fits is {nearest}");
-    }
-    if nearest_octets > 0 {
-        text += &match test {
-            RcapTest::Packet => format!("; the largest packet that fits has {nearest_octets} octets"),
-            _ => format!("; the largest S_max that fits is {nearest_octets} octets"),
-        };
-    }
+    text += &nearest(denied);
     if test == RcapTest::QuotaReserved {
         text += "; its node says what each user may reserve there ('--user-reserved')";
     }
@@ -338,9 +349,10 @@ mod tests {
     /// receiver's memory was made for smaller units": without a number and without a remedy.
     #[test]
     fn a_test_that_counts_states_its_counts_and_what_would_fit() {
+        let counted = |test| RcapDenied { needed: 36, most: 32, ..denied(test) };
         let said = |test, nearest_octets, nearest_delay_ns| {
-            let counted = RcapDenied { needed: 36, most: 32, nearest_octets, ..denied(test) };
-            denial(&RcapDenied { nearest_delay_ns, ..counted }, "h1", None, None)
+            let denied = RcapDenied { nearest_octets, nearest_delay_ns, ..counted(test) };
+            denial(&denied, "h1", None, None)
         };
         assert_eq!(
             said(RcapTest::CyclePackets, 45_696, 0),
@@ -348,7 +360,8 @@ mod tests {
              can carry: it would bring 36, and a share carries 32 at most; the largest S_max that fits is \
              45696 octets"
         );
-        let slower = said(RcapTest::CyclePackets, 0, 1_041_667);
+        let slower = RcapDenied { nearest_x_min_ns: 1_041_667, ..counted(RcapTest::CyclePackets) };
+        let slower = denial(&slower, "h1", None, None);
         assert!(slower.ends_with("32 at most; the nearest X_min that fits is 1.042 ms"), "{slower}");
         let room = said(RcapTest::Room, 0, 260_000_001);
         assert!(room.contains(": 36 units may wait there, and it holds 32; the nearest delay"), "{room}");
@@ -377,7 +390,14 @@ mod tests {
         assert!(
             said(RcapTest::PathDelay).ends_with(", by 26.376 ms; the nearest delay that fits is 27.376 ms")
         );
-        assert!(said(RcapTest::PathJitter).ends_with("; the nearest jitter that fits is 27.376 ms"));
+        let jitter = RcapDenied { nearest_jitter_ns: 27_375_789, ..denied(RcapTest::PathJitter) };
+        assert!(denial(&jitter, "r", None, None).ends_with("; the nearest jitter that fits is 27.376 ms"));
+        let (nearest_delay_ns, nearest_jitter_ns) = (30_000_001, 27_375_789);
+        let both = RcapDenied { nearest_delay_ns, nearest_jitter_ns, ..denied(RcapTest::PathDelay) };
+        assert!(
+            denial(&both, "r", None, None)
+                .ends_with("; the nearest delay and jitter that fit are 30.001 ms and 27.376 ms")
+        );
         assert!(
             said(RcapTest::PortBuffer).ends_with("; the nearest delay that fits is 27.375 ms"),
             "the longest"

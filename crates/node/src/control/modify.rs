@@ -20,15 +20,15 @@ pub(super) fn refusal_of(
     partition: Option<&str>,
 ) -> RefusalInfo {
     let (is_packet, octets) = (denied.test == RcapTest::Packet, denied.nearest_octets);
-    // The sentence names the X_min that fits.
-    let is_delay = denied.test != RcapTest::CyclePackets;
     RefusalInfo {
         test: denied.test.name().to_owned(),
         node,
         sentence,
         margin_ns: denied.margin_ns,
         counter_offer_octets: if is_packet { 0 } else { octets },
-        nearest_delay_ns: if is_delay { denied.nearest_delay_ns } else { 0 },
+        nearest_delay_ns: denied.nearest_delay_ns,
+        nearest_jitter_ns: denied.nearest_jitter_ns,
+        nearest_xmin_ns: denied.nearest_x_min_ns,
         nearest_packet_octets: if is_packet { octets } else { 0 },
         partition: partition.map(str::to_owned),
         nearest_end_ns: denied.nearest_end_ns,

@@ -44,11 +44,18 @@ impl Outgoing {
         let (bound, AskedTerms { delay, jitter, .. }) = (self.granted.bound(), self.asked);
         // The shortest unit takes as long as the shortest frame, at least.
         let varies = bound.minus(segment.shortest_frame());
-        let tests = [(RcapTest::PathDelay, bound, delay), (RcapTest::PathJitter, varies, jitter)];
-        let (test, is, most) = tests.into_iter().find(|(_, is, most)| most.is_some_and(|most| *is > most))?;
+        let beyond = |is: Span, most: Option<Span>| is.minus(most.unwrap_or(Span::MAX));
+        let (late, uneven) = (beyond(bound, delay), beyond(varies, jitter));
+        let (test, margin) = match (late, uneven) {
+            (Span::ZERO, Span::ZERO) => return None,
+            (Span::ZERO, uneven) => (RcapTest::PathJitter, uneven),
+            (late, _) => (RcapTest::PathDelay, late),
+        };
+        let nearest = |beyond: Span, is: Span| if beyond > Span::ZERO { is.as_nanos() } else { 0 };
         Some(RcapDenied {
-            margin_ns: is.minus(most.unwrap_or(Span::ZERO)).as_nanos(),
-            nearest_delay_ns: is.as_nanos(),
+            margin_ns: margin.as_nanos(),
+            nearest_delay_ns: nearest(late, bound),
+            nearest_jitter_ns: nearest(uneven, varies),
             ..RcapDenied::simply(segment.own_node(), test)
         })
     }

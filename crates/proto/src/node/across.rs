@@ -22,7 +22,7 @@ use super::Node;
 use super::offers::denied_by;
 use crate::across::{
     Across, DRAIN_LOOK, End, Held, STATUS_EVERY, State, delay_default, granted, leaves_within, made_for,
-    promised,
+    promised, served_by,
 };
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
@@ -381,7 +381,8 @@ impl Node {
                 let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits: false };
                 self.reserve_across(now, entry, asked);
             }
-            RcapOutput::Prepare { hop, until } => self.prepare_across(now, hop, until),
+            RcapOutput::Prepare { of, hop, until } => self.prepare_across(now, of, hop, until),
+            RcapOutput::Forgo { of } => self.forgo_across(now, &of),
             RcapOutput::Share { entry, with } => {
                 let Some(across) = &mut self.across else { return };
                 match across.held.get(&with).copied() {
@@ -505,10 +506,7 @@ impl Node {
         match event {
             HopEvent::Reserved { hop, admitted } => {
                 let Some(entry) = of(hop) else { return self.end_hop(now, hop) };
-                let offer = self.offer_of(entry, hop, &admitted);
-                if let Some(across) = &mut self.across {
-                    across.rcap.reserved(now, entry, offer);
-                }
+                self.on_reserved_hop(now, entry, hop, &admitted);
             }
             HopEvent::Refused { hop, refusal } => self.on_refused_hop(now, hop, &refusal),
             HopEvent::Ended { hop, label, cause } => {
@@ -623,7 +621,7 @@ impl Node {
         let withdrawn = peer.and_then(|peer| across.withdrawn(&nodes, peer));
         let Some(end) = across.ends.get_mut(&channel) else { return };
         promised(&mut end.granted, promise);
-        end.granted.withdrawn = withdrawn;
+        end.granted = Granted { withdrawn, ..served_by(end.granted, &nodes) };
         end.granted.leaves_within_ns =
             end.opened.request.and_then(|of| leaves_within(&of, promise.octets, &nodes));
         (end.way, end.nodes, end.ask_status) = (to, nodes.clone(), now + STATUS_EVERY);
@@ -659,8 +657,9 @@ impl Node {
         // It takes no second channel, on whatever port or path.
         let taken: Vec<_> = self.lines.iter_mut().map(|line| line.channels.take(listener)).collect();
         let Some(across) = &mut self.across else { return };
-        let withdrawn = across.withdrawn(across.rcap.records(entry), request.destination);
-        let granted = Granted { withdrawn, ..granted(request, promise) };
+        let nodes = across.rcap.records(entry);
+        let withdrawn = across.withdrawn(nodes, request.destination);
+        let granted = Granted { withdrawn, ..served_by(granted(request, promise), nodes) };
         let end = End::asked(key, (false, key.origin), granted, taken.into_iter().flatten().next());
         across.ends.insert(id, End { arrival, ..end });
         let event = ChannelEvent::Incoming {

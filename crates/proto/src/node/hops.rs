@@ -63,13 +63,11 @@ impl Node {
             return Err(HopError::TooMany(LINK_SHARES_MAX));
         }
         line.hops.add(id);
-        let is_statistical = share.flow.is_some_and(|flow| flow.late > Chance::NEVER);
         self.hops.ask(Hop {
             id,
             port,
             to,
             octets: share.octets,
-            is_statistical,
             state: State::Asked,
             called: ChannelId::NONE,
             local_out: 0,
@@ -135,9 +133,9 @@ impl Node {
         }
         self.line_towards(from.port, from.hop)?;
         self.hops.has_room()?;
-        self.line_of_hop(hop)?
-            .port
-            .enter(hop, Packets::of_gateway(spec, entered.octets, entered.is_statistical));
+        let port = &mut self.line_of_hop(hop)?.port;
+        let is_statistical = port.chance_of(hop) > Chance::NEVER;
+        port.enter(hop, Packets::of_gateway(spec, entered.octets, is_statistical));
         self.hops.enter_gateway(&entered, (from.port, from.hop, local_id));
         self.hops.lead_to(hop, spec.local_id);
         self.count_arrivals();

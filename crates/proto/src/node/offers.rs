@@ -7,9 +7,9 @@ use crate::io::{ChannelId, Way};
 use crate::port::Port;
 use crate::rcap::{EntryId, HopDenied, HopOffer, LINK, RcapTest, TUNNEL, part_of};
 use crate::rtip::{HopError, HopShare};
-use rota_admission::rtip::{Chance, Denied, Packets, Regulator};
+use rota_admission::rtip::{Chance, Denied, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer, carried_step, hop_pace, link_offer, payload_max};
-use rota_admission::{Clocks, Refusal};
+use rota_admission::{Admitted, Clocks, Refusal};
 use rota_contract::PartitionName;
 use rota_medium::door::{Life, MediumKind};
 use rota_units::{Instant, Octets, Span};
@@ -68,6 +68,25 @@ impl Node {
         Ok((way, share.in_partition(number)))
     }
 
+    /// The medium has granted the share of a hop.
+    pub(super) fn on_reserved_hop(
+        &mut self,
+        now: Instant,
+        entry: EntryId,
+        hop: ChannelId,
+        admitted: &Admitted,
+    ) {
+        // Where there is no room for it by chance the hop is guaranteed.
+        let late = self.port_of_hop(hop).map(|port| port.chance_of(hop));
+        if let Some((across, late)) = self.across.as_mut().zip(late) {
+            across.held.entry(entry).and_modify(|held| held.late = late);
+        }
+        let offer = self.offer_of(entry, hop, admitted);
+        if let Some(across) = &mut self.across {
+            across.rcap.reserved(now, entry, offer);
+        }
+    }
+
     /// The medium has refused the share of a hop.
     pub(super) fn on_refused_hop(&mut self, now: Instant, hop: ChannelId, refusal: &Refusal) {
         let found = self.across.as_mut().and_then(|across| {
@@ -81,8 +100,9 @@ impl Node {
         }
     }
 
-    /// A refusal in the words of the program: the medium names a packet, the program states messages. The
-    /// nearest one is looked for where a smaller one of this channel alone may help.
+    /// A refusal in the words of the program, which states messages: the largest S_max with which this hop
+    /// would accept the channel now, and where none is small enough the shortest X_min. Both are looked for
+    /// as a plan does, where messages of this channel alone may help; a booking has its nearest end.
     pub(super) fn in_messages(
         &mut self,
         now: Instant,
@@ -94,37 +114,43 @@ impl Node {
         let Some((messages, packet_max)) = across.and_then(|across| across.rcap.messages_of(entry)) else {
             return denied;
         };
-        let is_whole = messages.s_max <= packet_max;
         let is_alone = held.group.is_none() && held.life == Life::ALWAYS && denied.free_until.is_none();
         let may_help = match denied.test {
             RcapTest::Packet => return denied,
-            RcapTest::CyclePackets | RcapTest::Unsupported if denied.count.is_some() => true,
-            _ if is_whole => return denied,
-            RcapTest::DeddSum | RcapTest::Overflow => self.late_of(held) > Chance::NEVER,
+            RcapTest::CyclePackets | RcapTest::Unsupported => denied.count.is_some(),
             RcapTest::Load | RcapTest::EdfExact | RcapTest::RcspLevel | RcapTest::RetherShare => true,
+            RcapTest::DeddSum | RcapTest::Overflow | RcapTest::Undecided => true,
             _ => false,
         };
         if !may_help || !is_alone {
-            return HopDenied { nearest_octets: None, ..denied };
+            return denied;
         }
-        let nearest = messages.largest(packet_max, |packets| self.would_fit(now, held, packets));
-        let slower = match (denied.test, nearest) {
-            (RcapTest::CyclePackets, None) => {
-                messages.quickest(packet_max, |packets| self.would_fit(now, held, packets))
-            }
-            _ => denied.nearest_delay,
+        // What is booked is looked at for the one that was found: that takes long.
+        let mut fits = |packets: &Packets| self.would_fit(now, held, packets, false);
+        let smaller = messages.largest(packet_max, &mut fits);
+        let slower = match smaller {
+            None => messages.quickest(packet_max, &mut fits),
+            Some(_) => None,
         };
-        HopDenied { nearest_octets: nearest, nearest_delay: slower, ..denied }
+        let smaller = smaller.map(|s_max| Messages { s_max, ..messages });
+        let found = smaller.or(slower.map(|x_min| messages.slower(x_min)));
+        let packets = found.and_then(|found| found.packets(packet_max).ok());
+        if !packets.is_some_and(|packets| self.would_fit(now, held, &packets, true)) {
+            return denied;
+        }
+        let nearest_octets = smaller.map(|messages| messages.s_max);
+        HopDenied { nearest_octets, nearest_x_min: slower, ..denied }
     }
 
     /// True if the port of a hop has room for these packets in the place of those that were asked for.
-    fn would_fit(&mut self, now: Instant, held: &Held, packets: &Packets) -> bool {
+    /// `thorough` as the medium has it.
+    fn would_fit(&mut self, now: Instant, held: &Held, packets: &Packets, thorough: bool) -> bool {
         let Packets { traffic, octets, .. } = *packets;
         let octets_least = held.ask.octets_least.min(octets);
         let ask = Ask { traffic: Clocks::APART.counted(&traffic), octets, octets_least };
         let Ok((way, share)) = self.share_of(&Held { ask, ..*held }) else { return false };
         let at = self.place(way.port);
-        at.is_some_and(|at| self.lines[at].port.medium_mut().would_fit(now, &share.of_port()))
+        at.is_some_and(|at| self.lines[at].port.medium_mut().would_fit(now, &share.of_port(), thorough))
     }
 
     /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.
@@ -199,14 +225,8 @@ pub(super) fn denied_by(error: &HopError) -> HopDenied {
     })
 }
 
-/// The refusal of a medium.
-fn denied_by_medium(refusal: &rota_admission::Refusal) -> HopDenied {
-    let rtip = Octets::new(rota_admission::subnet::RTIP_OCTETS);
-    let nearest = refusal
-        .counter_offer
-        .filter(|octets| *octets > rtip)
-        .map(|octets| Octets::new(octets.get() - rtip.get()));
-    let part = part_of(refusal.partition);
+/// The refusal of a medium. It names packets, which the program of a channel across segments does not state.
+fn denied_by_medium(refusal: &Refusal) -> HopDenied {
     let denied = HopDenied::from(Denied::new(refusal.test.of_hop(), refusal.margin));
-    HopDenied { nearest_octets: nearest, part, free_until: refusal.free_until, ..denied }
+    HopDenied { part: part_of(refusal.partition), free_until: refusal.free_until, ..denied }
 }

@@ -8,6 +8,7 @@ use crate::io::{ChannelId, FrameBuf, Output, UnitFate, UnitRef, session_of};
 use crate::rtip::packets::{NotTaken, Packets};
 use crate::rtip::{HopCounts, PacketCounters};
 use rota_admission::LINK_AHEAD;
+use rota_admission::rtip::Chance;
 use rota_medium::BODY;
 use rota_medium::door::{self, Grant, MediumKind};
 use rota_medium::link::FlowPort;
@@ -83,6 +84,11 @@ impl Port {
     /// medium has none that is cheaper for it.
     pub(crate) fn relax(&mut self, hop: ChannelId, delay: Span) -> Option<Span> {
         self.medium.relax(session_of(hop), delay)
+    }
+
+    /// The chance of a late packet that a hop has.
+    pub(crate) fn chance_of(&self, hop: ChannelId) -> Chance {
+        self.medium.chance_of(session_of(hop))
     }
 
     /// The port of a hop for its certificate: `None` where it is no flow of a link.

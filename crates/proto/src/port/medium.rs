@@ -3,6 +3,7 @@
 //! Most calls are the door that every medium has (`medium/src/door.rs`). The part at the end is RETHER's own:
 //! another medium answers it with nothing.
 
+use rota_admission::rtip::Chance;
 use rota_contract::NodeId;
 use rota_medium::door::PartitionLoad;
 use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, GroupLoad, Identity, Note};
@@ -393,10 +394,11 @@ impl Medium {
         each!(self, medium => medium.reserve(now, id, share));
     }
 
-    /// True if a share would be granted beside those that stand, as far as this station knows them.
-    pub(crate) fn would_fit(&mut self, now: Instant, share: &Share) -> bool {
+    /// True if a share would be granted beside those that stand, as far as this station knows them. Only a
+    /// link has bookings, for which it is `thorough`.
+    pub(crate) fn would_fit(&mut self, now: Instant, share: &Share, thorough: bool) -> bool {
         match self {
-            Self::Link(link) => link.would_fit(now, share),
+            Self::Link(link) => link.would_fit(now, share, thorough),
             Self::Rether(rether) => rether.would_fit(share),
         }
     }
@@ -412,6 +414,14 @@ impl Medium {
         match self {
             Self::Link(link) => link.relax(id, delay),
             Self::Rether(_) => None,
+        }
+    }
+
+    /// The chance of a late packet that a session has: only a link has the class.
+    pub(super) fn chance_of(&self, id: SessionId) -> Chance {
+        match self {
+            Self::Link(link) => link.chance_of(id),
+            Self::Rether(_) => Chance::NEVER,
         }
     }
 

@@ -10,14 +10,28 @@
 //! on at once. It reserves nothing for the channel, no entry of the ledger knows of it, and no answer
 //! follows: a wrong word costs a segment a switch, and back. A medium is prepared until the reservation of
 //! the request, or until the end of the lease, which is that of the request.
+//!
+//! A request that is refused before it has gone on takes its word back: the node that refuses it closes it
+//! forward, and each node that has passed the word on does so with the close, by the way of the word. Where
+//! that close is lost with a session the lease ends what was prepared.
 
 use super::Rcap;
-use super::io::{EntryId, RcapOutput};
+use super::io::{Ending, EntryId, RcapOutput};
 use super::ledger::State;
 use super::reroute::Towards;
-use rota_contract::NodeId;
+use rota_contract::{CloseCause, NodeId};
 use rota_units::{Instant, Span};
 use rota_wire::{RCAP_NODES_MAX, RcapApproach, RcapBody, RcapChannel, RcapRoute};
+
+/// A word that was heard or sent here, of a request that has not gone on yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    /// The neighbour that it came from; none where this node waits for its medium.
+    from: Option<NodeId>,
+    /// The neighbour that it went on to.
+    to: Option<NodeId>,
+    until: Instant,
+}
 
 impl Rcap {
     /// The local medium takes its time for an entry: the next node may prepare its own.
@@ -32,7 +46,40 @@ impl Rcap {
         let mut around = demand.around();
         around.truncate(RCAP_NODES_MAX);
         let way = [&passed, demand.path.nodes(), &around];
+        self.note_ahead(now, of, Ahead { from: None, to: Some(hop.node), until: now + lease });
         self.send_ahead(hop.node, of, demand.request.destination, lease, way);
+    }
+
+    /// One that finds no place among those that are remembered is ended by its lease.
+    fn note_ahead(&mut self, now: Instant, of: RcapChannel, word: Ahead) {
+        self.ahead.retain(|_, word| word.until > now);
+        if self.ahead.len() < self.limits.remembered {
+            self.ahead.insert(of, word);
+        }
+    }
+
+    /// The request of a word goes on to this node, which may be another one than its word went to.
+    pub(super) fn follows(&mut self, of: &RcapChannel, to: NodeId) {
+        if self.ahead.get(of).is_some_and(|word| word.to == Some(to)) {
+            self.ahead.remove(of);
+        } else {
+            let ending = Ending::Closed { cause: CloseCause::Refused, node: self.own };
+            self.take_back(of, &ending);
+        }
+    }
+
+    /// No request follows its word from here.
+    pub(super) fn take_back(&mut self, of: &RcapChannel, ending: &Ending) {
+        let Some(word) = self.ahead.remove(of) else { return };
+        self.outputs.push_back(RcapOutput::Forgo { of: *of });
+        if let Some(to) = word.to {
+            self.send(to, *of, RcapBody::CloseForward(self.close_of(ending)));
+        }
+    }
+
+    /// True if this node has heard a word of a request from this one, and not the request.
+    pub(super) fn has_word(&self, of: &RcapChannel, from: NodeId) -> bool {
+        self.ahead.get(of).is_some_and(|word| word.from == Some(from))
     }
 
     /// `way` has the nodes that are passed, those that it leads through, and those that it passes by.
@@ -66,17 +113,18 @@ impl Rcap {
             return;
         }
         let (end, lease) = (approach.destination, Span::from_nanos(approach.lease_ns));
-        if end == self.own || passed.len() + 2 > RCAP_NODES_MAX {
-            return;
-        }
         let is_again = !around.is_empty();
         let towards = Towards { end, via: &via, passed: &passed, around: &around, is_again };
-        let Some(hop) = self.route_towards(&towards, true).map(|route| route.hop) else { return };
-        // The request ends there, or finds a network that has no modes.
-        if passed.contains(&hop.node) || self.graph.is_withdrawn(self.own, hop.node) {
-            return;
-        }
-        self.outputs.push_back(RcapOutput::Prepare { hop, until: now + lease });
+        let is_short = passed.len() + 2 <= RCAP_NODES_MAX;
+        let route = if end == self.own || !is_short { None } else { self.route_towards(&towards, true) };
+        // The request ends here, or there, or finds a network that has no modes.
+        let hop = route
+            .map(|route| route.hop)
+            .filter(|hop| !passed.contains(&hop.node) && !self.graph.is_withdrawn(self.own, hop.node));
+        let until = now + lease;
+        self.note_ahead(now, *of, Ahead { from: Some(from), to: hop.map(|hop| hop.node), until });
+        let Some(hop) = hop else { return };
+        self.outputs.push_back(RcapOutput::Prepare { of: *of, hop, until });
         passed.push(self.own);
         self.send_ahead(hop.node, *of, end, lease, [&passed, &via, &around]);
     }

@@ -42,6 +42,9 @@ impl Rcap {
             self.send(before, entry.of, body);
         }
         self.remember_failed(now, &entry, &self.close_of(&ending));
+        if entry.state == State::Reserving {
+            self.take_back(&entry.of, &ending);
+        }
         let has_gone_on = entry.state != State::Reserving && told_by != Some(Side::Behind);
         if let Some(hop) = entry.hop.filter(|_| has_gone_on) {
             self.send(hop.node, entry.of, RcapBody::CloseForward(self.close_of(&ending)));
@@ -152,6 +155,7 @@ impl Rcap {
         let id = self.entry_of(of).filter(|id| self.ledger.get(*id).is_some_and(is_from));
         match (id, &ending) {
             (Some(id), _) => self.release(now, id, ending, Some(side)),
+            (None, _) if side == Side::Before && self.has_word(of, from) => self.take_back(of, &ending),
             (None, Ending::Closed { cause, node })
                 if side == Side::Before
                     && self.source_died(now, from, of, RcapClose { cause: *cause, node: *node }) => {}

@@ -2,7 +2,8 @@
 
 use super::Rcap;
 use super::io::{
-    ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, counted, path_denied, simply,
+    ChannelRequest, Ending, EntryId, HopDenied, HopOffer, RcapEvent, RcapOutput, counted, nearest_ns,
+    nearest_octets, path_denied, simply,
 };
 use super::ledger::{Entry, Excess, State, key};
 use super::record::{Demand, Record, of_wire, written};
@@ -73,6 +74,7 @@ impl Rcap {
     /// Denies a request that has no entry here.
     fn deny(&mut self, to: NodeId, of: &RcapChannel, denied: RcapDenied) {
         self.send(to, *of, RcapBody::EstablishDenied(denied));
+        self.take_back(of, &Ending::Denied(denied));
     }
 
     /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
@@ -198,14 +200,15 @@ impl Rcap {
             let (records, place) = (&entry.records, entry.place());
             let few = most.min(self.limits.channel_buffers);
             let nearest = (!demand.is_branch()).then(|| demand.delay_within(records, place, few)).flatten();
-            let smaller = match nearest {
-                None if demand.request.group.is_none() => demand.octets_within(records, place, few),
-                _ => None,
+            let (smaller, slower) = match nearest {
+                None if demand.request.group.is_none() => demand.messages_within(records, place, few),
+                _ => (None, None),
             };
             return Err(RcapDenied {
                 standing: self.standing(&of, |_| true),
-                nearest_delay_ns: nearest.unwrap_or(Span::ZERO).as_nanos(),
-                nearest_octets: smaller.map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
+                nearest_delay_ns: nearest_ns(nearest),
+                nearest_octets: nearest_octets(smaller),
+                nearest_x_min_ns: nearest_ns(slower),
                 ..counted(self.own, RcapTest::PortBuffer, (packets, most))
             });
         }
@@ -235,6 +238,7 @@ impl Rcap {
         let request = entry.demand.to_wire(now, lease, nodes, routes);
         let (of, to) = (entry.of, entry.hop.expect("no destination").node);
         self.send(to, of, RcapBody::EstablishRequest(request));
+        self.follows(&of, to);
     }
 
     /// Packets of an entry for which there is room: in a gateway no more than one channel may have.
@@ -263,10 +267,8 @@ impl Rcap {
         let denied = RcapDenied {
             standing,
             margin_ns: why.margin.as_nanos(),
-            nearest_delay_ns: why.nearest_delay.unwrap_or(Span::ZERO).as_nanos(),
-            nearest_octets: why
-                .nearest_octets
-                .map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX)),
+            nearest_octets: nearest_octets(why.nearest_octets),
+            nearest_x_min_ns: nearest_ns(why.nearest_x_min),
             part: why.part,
             nearest_end_ns: nearest_end.as_nanos(),
             ..counted(self.own, why.test, why.count.unwrap_or_default())
@@ -281,7 +283,9 @@ impl Rcap {
             return Err(simply(self.own, RcapTest::Garbage));
         }
         let request: ChannelRequest = demand.request;
-        demand.check(records).map_err(|denied| path_denied(self.own, denied))?;
+        let goal = &demand.request.goal;
+        let path_denied = |denied| path_denied(self.own, denied, goal, &demand.nearest(records));
+        demand.check(records).map_err(path_denied)?;
         self.check_chance(demand, records)?;
         match demand.again {
             Some(again) if again.is_change || again.apart.is_some() => {

@@ -8,7 +8,7 @@ use rota_admission::subnet::{Ask, Offer};
 use rota_contract::{ChannelId, CloseCause, Group, GroupKey, NodeId, NodeName, PartitionName};
 use rota_medium::door::{GroupShare, Life, PortId};
 use rota_units::{Instant, Octets, Span};
-use rota_wire::{RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
+use rota_wire::{RcapChannel, RcapClose, RcapDenied, RcapInitiation, RcapPart, RcapTest};
 
 /// An entry of a node's ledger. A number is given once in the life of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,10 +130,10 @@ pub struct HopDenied {
     pub test: RcapTest,
     /// By how much.
     pub margin: Span,
-    /// The shortest bound of this hop that fits; of [`RcapTest::CyclePackets`] the shortest X_min.
-    pub nearest_delay: Option<Span>,
     /// The largest S_max that fits, of [`RcapTest::Packet`] the largest packet.
     pub nearest_octets: Option<Octets>,
+    /// Where none does, the shortest X_min that fits.
+    pub nearest_x_min: Option<Span>,
     /// True if a reservation that is not yet final stands in the way, as far as the medium knows. Those of
     /// this ledger are counted by the machine.
     pub others_tentative: bool,
@@ -148,9 +148,9 @@ pub struct HopDenied {
 impl HopDenied {
     /// By a test of the whole port, with no nearest request, while nothing tentative stands in the way.
     pub const fn new(test: RcapTest, margin: Span) -> Self {
-        let (nearest_delay, nearest_octets, others_tentative) = (None, None, false);
+        let (nearest_octets, nearest_x_min, others_tentative) = (None, None, false);
         let (part, free_until, count) = (RcapPart::Whole, None, None);
-        Self { test, margin, nearest_delay, nearest_octets, others_tentative, part, free_until, count }
+        Self { test, margin, nearest_octets, nearest_x_min, others_tentative, part, free_until, count }
     }
 }
 
@@ -173,8 +173,9 @@ impl From<Denied> for HopDenied {
             NodeTest::Packet => RcapTest::Packet,
             _ => RcapTest::Undecided,
         };
-        let Denied { margin, nearest_delay, partition, count, .. } = denied;
-        Self { nearest_delay, part: part_of(partition), count, ..Self::new(test, margin) }
+        // The nearest bound of a hop is no number of a request: no test of a node has one.
+        let Denied { margin, partition, count, .. } = denied;
+        Self { part: part_of(partition), count, ..Self::new(test, margin) }
     }
 }
 
@@ -187,14 +188,31 @@ pub(crate) const fn part_of(partition: Option<u8>) -> RcapPart {
     }
 }
 
-/// The refusal of the destination's test of the whole path.
-pub(super) fn path_denied(node: NodeId, denied: PathDenied) -> RcapDenied {
+/// The refusal of the destination's test of the whole path, of a request for `asked`, with the nearest goal
+/// that the path can keep.
+pub(super) fn path_denied(node: NodeId, denied: PathDenied, asked: &Goal, nearest: &Goal) -> RcapDenied {
     let test = match denied.test {
         PathTest::Delay => RcapTest::PathDelay,
         PathTest::Jitter => RcapTest::PathJitter,
     };
-    let (margin, nearest) = (denied.margin.as_nanos(), denied.nearest.as_nanos());
-    RcapDenied { margin_ns: margin, nearest_delay_ns: nearest, ..simply(node, test) }
+    let longer = |is: Span, was: Span| if is > was { is.as_nanos() } else { 0 };
+    let jitter = nearest.jitter.zip(asked.jitter).map_or(0, |(is, was)| longer(is, was));
+    RcapDenied {
+        margin_ns: denied.margin.as_nanos(),
+        nearest_delay_ns: longer(nearest.delay, asked.delay),
+        nearest_jitter_ns: jitter,
+        ..simply(node, test)
+    }
+}
+
+/// Octets of a nearest request in a denial; 0 for none.
+pub(super) fn nearest_octets(octets: Option<Octets>) -> u32 {
+    octets.map_or(0, |octets| u32::try_from(octets.get()).unwrap_or(u32::MAX))
+}
+
+/// A time of a nearest request in a denial; 0 for none.
+pub(super) fn nearest_ns(span: Option<Span>) -> u64 {
+    span.map_or(0, Span::as_nanos)
 }
 
 /// A refusal by a test that counts: how many are needed, and how many there may be.
@@ -303,10 +321,18 @@ pub enum RcapOutput {
     /// A request that will need this hop is on its way: a segment in plain mode switches to token mode until
     /// the request has come, or until then. There is no answer.
     Prepare {
+        /// Which request.
+        of: RcapChannel,
         /// Towards which node.
         hop: NextHop,
         /// By when the request has come.
         until: Instant,
+    },
+    /// That request has been refused, or goes another way: nothing is prepared for it any more. There may be
+    /// nothing.
+    Forgo {
+        /// Which request.
+        of: RcapChannel,
     },
     /// A branch of a tree goes over a hop that another entry has reserved: both have that reservation from
     /// now on, and it is given back when the last of them is released. The machine knows what it offers.

@@ -73,6 +73,7 @@ pub use search::Nodes;
 pub(crate) use change::{units_within, with_spare};
 pub(crate) use io::{part_of, simply};
 
+use approach::Ahead;
 use call::{Call, Question};
 use died::Failed;
 use end::Side;
@@ -114,6 +115,8 @@ pub struct Rcap {
     questions: BTreeMap<ChannelId, Question>,
     /// Channels that are received here and wait for another path.
     kept: BTreeMap<ChannelKey, Kept>,
+    /// Words of requests that have not gone on.
+    ahead: BTreeMap<RcapChannel, Ahead>,
     /// Channels through this node whose destinations wait for another path.
     failed: Vec<Failed>,
     last_question: u32,
@@ -144,6 +147,7 @@ impl Rcap {
             calls: BTreeMap::new(),
             questions: BTreeMap::new(),
             kept: BTreeMap::new(),
+            ahead: BTreeMap::new(),
             failed: Vec::new(),
             last_question: 0,
             listeners: BTreeMap::new(),

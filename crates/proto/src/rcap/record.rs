@@ -412,6 +412,11 @@ impl Demand {
         path::check(&hops(records), self.host(), &self.request.goal, Clocks::APART)
     }
 
+    /// The nearest goal that the bounds of these nodes keep.
+    pub(super) fn nearest(&self, records: &[Record]) -> Goal {
+        path::nearest(&hops(records), self.host(), &self.request.goal, Clocks::APART)
+    }
+
     /// D of these nodes.
     pub(super) fn delay(&self, records: &[Record]) -> Span {
         path::delay(&hops(records), self.host(), Clocks::APART)
@@ -433,13 +438,23 @@ impl Demand {
         path::delay_within(&hops(records), place, packets, most, self.request.goal.delay, Clocks::APART)
     }
 
-    /// The largest S_max whose packets find room at the node at this place, if its bounds stay.
-    pub(super) fn octets_within(&self, records: &[Record], place: usize, most: u64) -> Option<Octets> {
+    /// The nearest messages whose packets find room at the node at this place, if its bounds stay: the
+    /// largest S_max, and where none is small enough the shortest X_min.
+    pub(super) fn messages_within(
+        &self,
+        records: &[Record],
+        place: usize,
+        most: u64,
+    ) -> (Option<Octets>, Option<Span>) {
         let hops = hops(records);
-        let waiting = |packets: &Packets| {
+        let has_room = |packets: &Packets| {
             path::buffers(&hops, place, &packets.traffic, Span::ZERO, Clocks::APART) <= most
         };
-        self.request.messages.largest(self.request.packet_max, waiting)
+        let (messages, packet_max) = (&self.request.messages, self.request.packet_max);
+        match messages.largest(packet_max, has_room) {
+            None => (None, messages.quickest(packet_max, has_room)),
+            smaller => (smaller, None),
+        }
     }
 
     /// The chance of a unit with these nodes: at most the sum of all its packets at each of them, however

@@ -51,8 +51,6 @@ pub(crate) struct Hop {
     pub(crate) to: MacAddr,
     /// Payload of the largest packet.
     pub(crate) octets: u32,
-    /// Its packets may be late by some chance.
-    pub(crate) is_statistical: bool,
     pub(crate) state: State,
     /// The number by which people know its channel.
     pub(crate) called: ChannelId,

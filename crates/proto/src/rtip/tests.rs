@@ -273,7 +273,6 @@ fn reserved(table: &mut Table, id: u64, port: u8) -> Hop {
         port: PortId(port),
         to: MAC,
         octets: 100,
-        is_statistical: false,
         state: State::Reserved,
         called: ChannelId(id + 100),
         local_out: 0,

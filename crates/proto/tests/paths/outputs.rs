@@ -86,6 +86,7 @@ impl World {
         match asked {
             RcapOutput::Reserve { entry, hop, group, .. } => self.reserve(at, life, entry, (hop, group)),
             RcapOutput::Prepare { until, .. } => assert!(until <= self.now + RcapLimits::LEASE_MAX),
+            RcapOutput::Forgo { .. } => {}
             RcapOutput::Relax { entry, delay } => {
                 let is_lost = self.happens(self.noise.share_lost);
                 let shares = self.shares.values_mut().flatten();

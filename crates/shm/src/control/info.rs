@@ -26,10 +26,20 @@ pub struct RefusalInfo {
     pub counter_offer_bps: u64,
     /// The largest unit that would fit at the asked period; 0 = nothing would.
     pub counter_offer_octets: u32,
+    /// Where no unit would fit, on a link: the shortest period at which the same one would; 0 = none.
+    #[serde(default)]
+    pub counter_offer_period_ns: u64,
     /// The failure code of IEEE 802.1Q where one fits.
     pub tsn_code: Option<u8>,
-    /// The shortest delay, or of the test `PathJitter` the least jitter, that would fit; 0 where none helps.
+    /// The nearest request across segments that fits differs in these numbers together, each 0 where it does
+    /// not; in `counter_offer_octets`, its S_max, and `nearest_end_ns` as well. This is its delay.
     pub nearest_delay_ns: u64,
+    /// Its jitter.
+    #[serde(default)]
+    pub nearest_jitter_ns: u64,
+    /// Its X_min; X_ave and the interval are no shorter than that.
+    #[serde(default)]
+    pub nearest_xmin_ns: u64,
     /// The largest packet of the same channel that a node of the way would carry; 0 where none helps.
     pub nearest_packet_octets: u32,
     /// The hop for which nothing is guaranteed, where the request does not allow that.
@@ -59,6 +69,7 @@ impl RefusalInfo {
             counter_offer_bps: counter_offer_bps.unwrap_or(0),
             // An offer is never larger than what was asked for, which fitted.
             counter_offer_octets: u32::try_from(counter_offer_octets).unwrap_or(u32::MAX),
+            counter_offer_period_ns: refusal.counter_period.map_or(0, Span::as_nanos),
             tsn_code: *tsn_code,
             ..Self::default()
         }

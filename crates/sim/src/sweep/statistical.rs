@@ -174,7 +174,7 @@ impl StatisticalCase {
     /// The promise to each channel.
     pub fn promise(&self) -> Statistical {
         let burst = self.messages.interval.count_down(self.messages.x_ave);
-        Statistical { late_ppb: self.late_ppb, loss_ppb: self.late_ppb, burst }
+        Statistical { late_ppb: self.late_ppb, loss_ppb: self.late_ppb, burst, ..Statistical::default() }
     }
 }
 

@@ -307,7 +307,8 @@ pub mod tests {
             r#""cross_tcp_bps":1300000,"#,
             r#""refused":[{"test":"cycle","margin_bps":850000,"counter_offer_bps":650000,"#,
             r#""node":"","margin_ns":0,"#,
-            r#""nearest_delay_ns":0,"nearest_packet_octets":0}],"#,
+            r#""nearest_delay_ns":0,"nearest_jitter_ns":0,"nearest_xmin_ns":0,"#,
+            r#""counter_offer_octets":0,"nearest_packet_octets":0}],"#,
             r#""streams":[{"id":1,"frames":100,"late":2,"late_pct":2.0,"lost":0,"bound_ns":12000000,"#,
             r#""lateness_p50_ns":1000,"lateness_p99_ns":2000,"lateness_max_ns":3000,"#,
             r#""late_causes":{"host_stall":1}}]}]}"#

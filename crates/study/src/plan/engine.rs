@@ -3,13 +3,14 @@
 
 use super::file::{Group, Parted, PlanFile, Wanted};
 use super::ledger::{Entry, Ledger, Seat};
-use super::offers::Offered;
+use super::offers::{Asks, Offered};
 use super::ports::{DeniedAt, Want};
 use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
-use super::within::is_within;
+use super::within::{WithinTerms, is_within};
 use crate::certificate::document::Document;
+use rota::Class;
 use rota_admission::certificate::{Branch, Life, Terms};
 use rota_admission::path::{self, Hop, PathTest, Relaxation, counts_for_jitter};
 use rota_admission::rtip::{Chance, Denied, NodeTest, Packets};
@@ -77,9 +78,17 @@ pub struct Accepted {
     pub jitter: Span,
     /// The chance that a message is late, at most: the sum of all its packets at each hop.
     pub late: Chance,
-    /// The certificate, as a JSON document that the independent checker accepts. None of a statistical
-    /// channel, and of a member of a group under a token.
+    /// The certificate, as a JSON document that the independent checker accepts. None of a channel with a
+    /// statistical hop, and of a member of a group under a token.
     pub certificate: Option<Value>,
+}
+
+impl Accepted {
+    /// The class in which the way serves it.
+    pub fn class(&self) -> Class {
+        let is_guaranteed = self.legs.iter().all(|leg| leg.late == Chance::NEVER);
+        if is_guaranteed { Class::Guaranteed } else { Class::Statistical }
+    }
 }
 
 /// A refusal: of the shortest route, if there is one.
@@ -103,7 +112,7 @@ pub struct Refused {
     pub offer: Vec<Offered>,
 }
 
-/// A channel that fits, before it stands.
+/// A channel that passes all tests, before it has a certificate and stands.
 pub(super) struct Trial {
     pub(super) ask: Ask,
     pub(super) seat: Seat,
@@ -112,7 +121,15 @@ pub(super) struct Trial {
     pub(super) clocks: Clocks,
     pub(super) hops: Vec<Hop>,
     pub(super) legs: Vec<Leg>,
-    pub(super) certificate: Option<Value>,
+    pub(super) provable: Provable,
+}
+
+/// What the certificate of a trial states beside its hops.
+pub(super) enum Provable {
+    /// A path across segments, with the largest payload that all of them carry.
+    Path(Octets),
+    /// The share of one segment.
+    Within(Box<WithinTerms>),
 }
 
 impl<'t> Plan<'t> {
@@ -155,14 +172,34 @@ impl<'t> Plan<'t> {
         }
         let mut of_shortest = None;
         for route in &routes {
-            match self.trial(wanted, route) {
-                Ok(trial) => return Ok(self.stand(trial)),
+            match self
+                .trial(wanted, route)
+                .and_then(|trial| Ok((self.certified_trial(wanted, &trial)?, trial)))
+            {
+                Ok((certificate, trial)) => return Ok(self.stand(trial, certificate)),
                 Err(refused) => of_shortest = of_shortest.or(Some(refused)),
             }
         }
         let refused = of_shortest.expect("there is a route");
-        let offer = self.nearest(wanted, &refused, &|wanted| self.trial(wanted, &routes[0]).map(|_| ()));
+        let tests = |wanted: &Wanted| self.trial(wanted, &routes[0]).map(|_| ());
+        let proof = |wanted: &Wanted| {
+            let trial = self.trial(wanted, &routes[0])?;
+            self.certified_trial(wanted, &trial).map(|_| ())
+        };
+        let offer = self.nearest(wanted, &refused, &Asks { tests: &tests, proof: &proof });
         Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
+    }
+
+    fn certified_trial(&self, wanted: &Wanted, trial: &Trial) -> Result<Option<Value>, Box<Refused>> {
+        let Trial { ask, seat, hops, legs, provable, .. } = trial;
+        match provable {
+            Provable::Path(packet_max) => {
+                let places: Vec<usize> = (0..hops.len()).collect();
+                let way = Branch { hops, places: &places };
+                self.proven(wanted, *packet_max, seat, ask, (legs, &[way]))
+            }
+            Provable::Within(terms) => terms.proven(hops).map(Some),
+        }
     }
 
     pub(super) fn no_way(&self, ends: [usize; 2]) -> Refused {
@@ -220,7 +257,8 @@ impl<'t> Plan<'t> {
         Refused { why, partition, from, ..refused(Some(*step), denied.test.name(), denied.margin) }
     }
 
-    /// Both passes of set-up over a route, without reserving anything.
+    /// Both passes of set-up over a route, without reserving anything, and without a certificate: most trials
+    /// are of offers.
     fn trial(&self, wanted: &Wanted, route: &[Step]) -> Result<Trial, Box<Refused>> {
         if is_within(wanted, route) {
             return self.trial_within(wanted, &route[0]);
@@ -230,9 +268,8 @@ impl<'t> Plan<'t> {
         let (mut hops, mut seats) = (Vec::new(), Vec::new());
         let mut borne = Borne::new(wanted.chances, &packets);
         for (n, step) in route.iter().enumerate() {
-            let seat = self.seat_at(step, &seat, &mut borne, route.len() - n);
-            let asked = self.ask(step, &seat, &ask, Want::Best);
-            let (offer, _) = asked.map_err(|why| self.denied(step, why))?;
+            let asked = self.ask_first(step, &seat, &ask, &mut borne, route.len() - n);
+            let (seat, offer) = asked.map_err(|why| self.denied(step, why))?;
             hops.push(offer.hop(self.regulator(route, n, seat.late)));
             seats.push(seat);
         }
@@ -250,10 +287,8 @@ impl<'t> Plan<'t> {
             legs.push(leg);
         }
         legs.reverse();
-        let places: Vec<usize> = (0..hops.len()).collect();
-        let way = Branch { hops: &hops, places: &places };
-        let certificate = self.proven(wanted, packet_max, &seat, &ask, (&legs, &[way]))?;
-        Ok(Trial { ask, seat, packets, clocks: CLOCKS, hops, legs, certificate })
+        let provable = Provable::Path(packet_max);
+        Ok(Trial { ask, seat, packets, clocks: CLOCKS, hops, legs, provable })
     }
 
     /// The test of the destination. As in a network, D_max is shorter where a gateway has no room for all
@@ -294,7 +329,7 @@ impl<'t> Plan<'t> {
         ask: &Ask,
         (legs, branches): (&[Leg], &[Branch<'_>]),
     ) -> Result<Option<Value>, Box<Refused>> {
-        if !wanted.chances.is_guaranteed() {
+        if legs.iter().any(|leg| leg.late > Chance::NEVER) {
             // No number shows that sources are independent.
             return Ok(None);
         }
@@ -317,8 +352,8 @@ impl<'t> Plan<'t> {
     }
 
     /// The channel stands from now on.
-    fn stand(&mut self, trial: Trial) -> Accepted {
-        let Trial { ask, seat, packets, clocks, hops, legs, certificate } = trial;
+    fn stand(&mut self, trial: Trial, certificate: Option<Value>) -> Accepted {
+        let Trial { ask, seat, packets, clocks, hops, legs, .. } = trial;
         for leg in &legs {
             self.reserve(&seat, &ask, leg, vec![leg.step.next]);
         }
@@ -368,4 +403,41 @@ pub(super) fn number(station: usize) -> u16 {
 pub(super) fn refused(step: Option<Step>, test: &'static str, margin: Span) -> Refused {
     let (partition, from) = (None, Span::ZERO);
     Refused { step, test, margin, partition, from, why: String::new(), routes: 0, offer: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::parse;
+    use super::*;
+    use crate::clock;
+    use std::path::Path;
+
+    /// Each trial of an offer made and checked a certificate. How long both take is printed.
+    #[test]
+    fn an_offer_that_the_tests_find_is_the_one_that_certificates_find() {
+        let text = include_str!("../../../../plans/wan.toml");
+        let file = parse(text, Path::new("")).expect("the plan of the repository");
+        let mut network = Plan::new(&file);
+        file.wanted[..2].iter().for_each(|wanted| _ = network.decide(wanted).expect("there is room"));
+        for more in [1, 100] {
+            let mut wanted = file.wanted[2].clone();
+            wanted.messages.s_max = wanted.messages.s_max * more;
+            let route = &routes(network.topology, [wanted.from, wanted.to[0]])[0];
+            let tests = |wanted: &Wanted| network.trial(wanted, route).map(drop);
+            let proof = |wanted: &Wanted| {
+                let trial = network.trial(wanted, route)?;
+                network.certified_trial(wanted, &trial).map(drop)
+            };
+            let why = tests(&wanted).expect_err("the cable is full");
+            let timed = |tests: &dyn Fn(&Wanted) -> Result<(), Box<Refused>>| {
+                let began = clock::now();
+                let offer = network.nearest(&wanted, &why, &Asks { tests, proof: &proof });
+                (offer, clock::now().since(began))
+            };
+            let ((by_tests, quick), (by_both, slow)) = (timed(&tests), timed(&proof));
+            assert!(!by_tests.is_empty());
+            assert_eq!(by_tests, by_both);
+            println!("{more}: {quick} by the tests, {slow} with certificates");
+        }
+    }
 }

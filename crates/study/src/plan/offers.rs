@@ -33,14 +33,23 @@ pub enum Offered {
 }
 
 /// The answer to a request, if it were asked now.
-pub(super) type Asks<'a> = &'a dyn Fn(&Wanted) -> Result<(), Box<Refused>>;
+type Ask<'a> = &'a dyn Fn(&Wanted) -> Result<(), Box<Refused>>;
+
+/// The two answers to a request. Nearly all that passes the tests has a certificate, which takes time of its
+/// own to make and to check: an offer is found by the tests, and proven once.
+pub(super) struct Asks<'a> {
+    /// By the tests alone.
+    pub(super) tests: Ask<'a>,
+    /// The same, and a certificate that the checker accepts.
+    pub(super) proof: Ask<'a>,
+}
 
 /// Times that a goal becomes longer: its delay, and the jitter of that delay; and both once more where a
 /// chance of late packets is divided anew.
 const LONGER_MAX: usize = 4;
 
 /// The same request with a goal that its way can keep, if only its goal was in the way.
-fn reached(wanted: &Wanted, ask: Asks<'_>) -> Option<Wanted> {
+fn reached(wanted: &Wanted, ask: Ask<'_>) -> Option<Wanted> {
     let mut next = wanted.clone();
     for _ in 0..LONGER_MAX {
         let Err(why) = ask(&next) else { return Some(next) };
@@ -78,12 +87,16 @@ fn slower(wanted: &Wanted, fits: impl Fn(&Wanted) -> Option<Wanted>) -> Option<W
 
 impl Plan<'_> {
     /// The nearest request that would be accepted now; no number where there is none.
-    pub(super) fn nearest(&self, wanted: &Wanted, why: &Refused, ask: Asks<'_>) -> Vec<Offered> {
-        let found = self.nearest_request(wanted, why, ask);
+    pub(super) fn nearest(&self, wanted: &Wanted, why: &Refused, asks: &Asks<'_>) -> Vec<Offered> {
+        let found = match self.nearest_request(wanted, why, asks.tests) {
+            // What passes the tests may have no certificate: both look for the nearest one then.
+            Some(found) if (asks.proof)(&found).is_err() => self.nearest_request(wanted, why, asks.proof),
+            found => found,
+        };
         found.map_or_else(Vec::new, |found| differences(wanted, &found))
     }
 
-    fn nearest_request(&self, wanted: &Wanted, why: &Refused, ask: Asks<'_>) -> Option<Wanted> {
+    fn nearest_request(&self, wanted: &Wanted, why: &Refused, ask: Ask<'_>) -> Option<Wanted> {
         if let Some(longer) = reached(wanted, ask) {
             return Some(longer);
         }

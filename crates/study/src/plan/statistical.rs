@@ -48,14 +48,36 @@ impl Borne {
 
 impl Plan<'_> {
     /// A channel's place at a step, behind which there are so many hops with it, with the chance of a late
-    /// packet that the hop uses.
-    pub(super) fn seat_at(&self, step: &Step, seat: &Seat, borne: &mut Borne, hops: usize) -> Seat {
+    /// packet that the hop uses, and the best offer there. Where there is no room for it by chance the hop is
+    /// guaranteed, which keeps every chance, if there is room for that.
+    pub(super) fn ask_first(
+        &self,
+        step: &Step,
+        seat: &Seat,
+        ask: &Ask,
+        borne: &mut Borne,
+        hops: usize,
+    ) -> Result<(Seat, Offer), DeniedAt> {
+        let late = self.chance_at(step, seat, borne, hops);
+        let mut seat = Seat { late, ..seat.clone() };
+        let mut asked = self.ask(step, &seat, ask, Want::Best);
+        if late > Chance::NEVER && asked.is_err() {
+            let sure = Seat { late: Chance::NEVER, ..seat.clone() };
+            if let Ok(offered) = self.ask(step, &sure, ask, Want::Best) {
+                (seat, asked) = (sure, Ok(offered));
+            }
+        }
+        let (offer, _) = asked?;
+        borne.used.push(seat.late);
+        Ok((seat, offer))
+    }
+
+    /// The chance of a late packet that a hop may use.
+    fn chance_at(&self, step: &Step, seat: &Seat, borne: &Borne, hops: usize) -> Chance {
         let is_divided = !self.partitions[step.segment].shares.is_none();
         let has_class =
             !self.is_ring(step) && !is_divided && seat.life == Life::WHOLE && seat.group.is_none();
-        let late = if has_class { borne.at_hop(hops) } else { Chance::NEVER };
-        borne.used.push(late);
-        Seat { late, ..seat.clone() }
+        if has_class { borne.at_hop(hops) } else { Chance::NEVER }
     }
 
     /// The statistical channels of a port, before the channel `own`.

@@ -14,6 +14,7 @@
 use super::engine::{Accepted, CLOCKS, Leg, Plan, Refused, asked_of, of_path, refused};
 use super::file::Wanted;
 use super::ledger::Seat;
+use super::offers::Asks;
 use super::ports::Want;
 use super::route::{Step, routes};
 use rota_admission::certificate::Branch as Way;
@@ -94,23 +95,25 @@ impl Plan<'_> {
     /// that joins later has none, for the terms of its channel stand.
     pub fn decide_tree(&mut self, wanted: &Wanted) -> Vec<Branch> {
         let before = self.clone();
-        let mut branches = self.plant(wanted);
+        let mut branches = self.plant(wanted, true);
         let accepted: Vec<usize> =
             branches.iter().filter(|(_, answer)| answer.is_ok()).map(|(to, _)| *to).collect();
         for (receiver, answer) in &mut branches {
             let Err(refused) = answer else { continue };
             let needed = |to: &usize| accepted.contains(to) || to == receiver;
-            let fits = |wanted: &Wanted| {
-                let mut answers = before.clone().plant(wanted);
+            let fits = |wanted: &Wanted, is_proven: bool| {
+                let mut answers = before.clone().plant(wanted, is_proven);
                 answers.retain(|(to, _)| needed(to));
                 answers.into_iter().try_for_each(|(_, answer)| answer.map(|_| ()))
             };
-            refused.offer = before.nearest(wanted, refused, &fits);
+            let (tests, proof) = (|of: &Wanted| fits(of, false), |of: &Wanted| fits(of, true));
+            refused.offer = before.nearest(wanted, refused, &Asks { tests: &tests, proof: &proof });
         }
         branches
     }
 
-    fn plant(&mut self, wanted: &Wanted) -> Vec<Branch> {
+    /// A new tree. Each branch has a certificate if it is to be proven.
+    fn plant(&mut self, wanted: &Wanted, is_proven: bool) -> Vec<Branch> {
         self.asked += 1;
         let (packet_max, packets) = match self.packets(wanted, std::iter::empty()) {
             Ok(packets) => packets,
@@ -121,7 +124,7 @@ impl Plan<'_> {
         let seat = self.seat(wanted);
         let (edges, ways) = (BTreeMap::new(), BTreeMap::new());
         let tree = Tree { wanted: wanted.clone(), seat, packets, packet_max, edges, ways };
-        self.extend(tree, &wanted.to)
+        self.extend(tree, &wanted.to, is_proven)
     }
 
     /// A receiver joins a tree.
@@ -129,7 +132,7 @@ impl Plan<'_> {
         let why = match self.trees.get(name) {
             None => "the channel was refused, so that there is nothing to join",
             Some(tree) if tree.ways.contains_key(&receiver) => "the station receives this channel already",
-            Some(tree) => return self.extend(tree.clone(), &[receiver]),
+            Some(tree) => return self.extend(tree.clone(), &[receiver], true),
         };
         vec![(receiver, Err(Box::new(Refused { why: why.to_owned(), ..refused(None, "Join", Span::ZERO) })))]
     }
@@ -158,7 +161,7 @@ impl Plan<'_> {
     }
 
     /// Receivers that a tree has and those that it can have of these.
-    fn extend(&mut self, mut tree: Tree, receivers: &[usize]) -> Vec<Branch> {
+    fn extend(&mut self, mut tree: Tree, receivers: &[usize], is_proven: bool) -> Vec<Branch> {
         let mut answers: Vec<Branch> = Vec::new();
         let mut new = Vec::new();
         for receiver in receivers {
@@ -169,7 +172,7 @@ impl Plan<'_> {
         }
         self.relax(&mut tree);
         for receiver in new {
-            let answer = self.branch(&tree, receiver);
+            let answer = self.branch(&tree, receiver, is_proven);
             if answer.is_err() {
                 tree.ways.remove(&receiver);
             }
@@ -285,13 +288,16 @@ impl Plan<'_> {
         self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&legs, &branches))
     }
 
-    /// The promise to a receiver of the tree.
-    fn branch(&self, tree: &Tree, receiver: usize) -> Result<Accepted, Box<Refused>> {
+    /// The promise to a receiver of the tree, with its certificate if it is to be proven.
+    fn branch(&self, tree: &Tree, receiver: usize, is_proven: bool) -> Result<Accepted, Box<Refused>> {
         let (way, ask, packets) = (&tree.ways[&receiver], asked_of(&tree.packets), tree.packets);
         let (hops, legs) = (tree.hops(way), tree.legs(way));
         let places: Vec<usize> = (0..hops.len()).collect();
         let way = Way { hops: &hops, places: &places };
-        let certificate = self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&legs, &[way]))?;
+        let certificate = match is_proven {
+            true => self.proven(&tree.wanted, tree.packet_max, &tree.seat, &ask, (&legs, &[way]))?,
+            false => None,
+        };
         let delay = path::delay(&hops, packets.spread, CLOCKS);
         let jitter = path::jitter(&hops, packets.spread, CLOCKS);
         Ok(Accepted { packets, legs, delay, jitter, late: Chance::NEVER, certificate })

@@ -4,7 +4,7 @@
 //! Nodes have no partition, group, booking or chance for such a channel, and none to several receivers. A
 //! plan decides a request with one of these as a channel across segments over one hop.
 
-use super::engine::{Leg, Plan, Refused, Trial, checked, refused};
+use super::engine::{Leg, Plan, Provable, Refused, Trial, checked, refused};
 use super::file::Wanted;
 use super::ledger::{Life, Seat};
 use super::route::Step;
@@ -94,6 +94,24 @@ enum Part {
     Slots(SlotsTerms),
 }
 
+/// What the certificate of such a channel states.
+pub(super) struct WithinTerms {
+    terms: Terms,
+    frame: FrameTerms,
+    part: Part,
+}
+
+impl WithinTerms {
+    /// The certificate, which the independent checker has accepted, too.
+    pub(super) fn proven(&self, hops: &[Hop]) -> Result<Value, Box<Refused>> {
+        let network = match &self.part {
+            Part::Ring(all) => NetworkTerms::Rether(all),
+            Part::Slots(slots) => NetworkTerms::Slots(*slots),
+        };
+        checked(certified(&self.terms, hops, self.frame, network))
+    }
+}
+
 fn of_medium(refusal: &Refusal) -> Denied {
     Denied { partition: refusal.partition, ..Denied::new(refusal.test.of_hop(), refusal.margin) }
 }
@@ -128,13 +146,9 @@ impl Plan<'_> {
             clocks: CLOCKS,
             life: certificate::Life::ALWAYS,
         };
-        let network = match &part {
-            Part::Ring(all) => NetworkTerms::Rether(all),
-            Part::Slots(slots) => NetworkTerms::Slots(*slots),
-        };
-        let certificate = Some(checked(certified(&terms, &hops, frame, network))?);
+        let provable = Provable::Within(Box::new(WithinTerms { terms, frame, part }));
         let Units { packets, ask, .. } = units;
-        Ok(Trial { ask, seat, packets, clocks: CLOCKS, hops, legs: vec![leg], certificate })
+        Ok(Trial { ask, seat, packets, clocks: CLOCKS, hops, legs: vec![leg], provable })
     }
 
     /// A share of a RETHER segment, at each moment at which its list changes.

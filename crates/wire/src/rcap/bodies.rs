@@ -345,15 +345,18 @@ pub struct RcapDenied {
     pub standing: RcapStanding,
     /// By how much it failed, ns.
     pub margin_ns: u64,
-    /// The nearest request that fits, by its delay: the node's own for its tests, D_max or J_max for those
-    /// of the path, D_max for those of buffers and of memory, X_min for [`RcapTest::CyclePackets`]; 0 if
-    /// there is none.
+    /// The nearest request that fits differs in these numbers together, each 0 where it does not. This is its
+    /// D_max.
     pub nearest_delay_ns: u64,
-    /// The same by its S_max, or of [`RcapTest::Packet`] by its largest packet; 0 if there is none.
+    /// Its J_max.
+    pub nearest_jitter_ns: u64,
+    /// Its X_min; X_ave and I are no shorter than that.
+    pub nearest_x_min_ns: u64,
+    /// Its S_max, or of [`RcapTest::Packet`] its largest packet.
     pub nearest_octets: u32,
     /// The part of its port whose test failed.
     pub part: RcapPart,
-    /// The same by its end, from now on: until then there is room; 0 if none helps.
+    /// Its end, from now on: until then there is room.
     pub nearest_end_ns: u64,
     /// Of a test that counts packets or units: how many the request needs. Of quotas what the user would
     /// have: channels, or octets a second.
@@ -371,6 +374,8 @@ impl RcapDenied {
             standing: RcapStanding::Final,
             margin_ns: 0,
             nearest_delay_ns: 0,
+            nearest_jitter_ns: 0,
+            nearest_x_min_ns: 0,
             nearest_octets: 0,
             part: RcapPart::Whole,
             nearest_end_ns: 0,
@@ -379,7 +384,7 @@ impl RcapDenied {
         }
     }
 
-    pub(super) const OCTETS: usize = 8 + 2 + 2 * 8 + 4 + 1 + 8 + 2 * 4;
+    pub(super) const OCTETS: usize = 8 + 2 + 4 * 8 + 4 + 1 + 8 + 2 * 4;
 
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let node = fields.node("node")?;
@@ -387,6 +392,8 @@ impl RcapDenied {
         let standing = RcapStanding::ALL.get(usize::from(fields.u8("status")?)).copied();
         let standing = standing.ok_or(Malformed::Field("status"))?;
         let (margin_ns, nearest_delay_ns) = (fields.u64("margin")?, fields.u64("nearest delay")?);
+        let nearest_jitter_ns = fields.u64("nearest jitter")?;
+        let nearest_x_min_ns = fields.u64("nearest X_min")?;
         let nearest_octets = fields.u32("nearest octets")?;
         let part = RcapPart::ALL.get(usize::from(fields.u8("part")?)).copied();
         let part = part.ok_or(Malformed::Field("part"))?;
@@ -398,6 +405,8 @@ impl RcapDenied {
             standing,
             margin_ns,
             nearest_delay_ns,
+            nearest_jitter_ns,
+            nearest_x_min_ns,
             nearest_octets,
             part,
             nearest_end_ns,
@@ -408,7 +417,8 @@ impl RcapDenied {
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.u64(self.node.0).u8(self.test.code()).u8(self.standing as u8);
-        writer.u64(self.margin_ns).u64(self.nearest_delay_ns).u32(self.nearest_octets);
+        writer.u64(self.margin_ns).u64(self.nearest_delay_ns).u64(self.nearest_jitter_ns);
+        writer.u64(self.nearest_x_min_ns).u32(self.nearest_octets);
         writer.u8(self.part as u8).u64(self.nearest_end_ns).u32(self.needed).u32(self.most);
     }
 }

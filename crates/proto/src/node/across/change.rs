@@ -7,7 +7,7 @@
 
 use super::super::Node;
 use super::terms::{chances_of, refusing};
-use crate::across::{End, State, granted, leaves_within};
+use crate::across::{End, State, granted, leaves_within, served_by};
 use crate::channels::{ChannelEvent, ResizeError};
 use crate::io::{ChannelId, Way};
 use crate::rcap::{
@@ -131,7 +131,8 @@ impl Node {
         end.former_until = end.former_until.max(now + end.granted.bound());
         end.is_moved = true;
         let leaves_within_ns = leaves_within(request, promise.octets, &nodes);
-        end.granted = Granted { withdrawn, leaves_within_ns, ..granted(request, promise.delay) };
+        let served = served_by(granted(request, promise.delay), &nodes);
+        end.granted = Granted { withdrawn, leaves_within_ns, ..served };
         (end.way, end.nodes) = (way, nodes.clone());
         end.opened.request = Some(*request);
         (end.opened.octets, end.opened.nodes) = (promise.octets, nodes);
@@ -203,10 +204,12 @@ impl Node {
     pub(super) fn on_changing(&mut self, key: ChannelKey, entry: EntryId, granted: &Granted) {
         let own = self.medium().node_id();
         let Some(across) = &mut self.across else { return };
-        let withdrawn = across.withdrawn(across.rcap.records(entry), own);
+        let nodes = across.rcap.records(entry);
+        let withdrawn = across.withdrawn(nodes, own);
+        let granted = Granted { withdrawn, ..served_by(*granted, nodes) };
         let id = across.end_of(key, false);
         if let Some(end) = id.and_then(|id| across.ends.get_mut(&id)) {
-            end.next = Some((entry, Granted { withdrawn, ..*granted }));
+            end.next = Some((entry, granted));
         }
     }
 

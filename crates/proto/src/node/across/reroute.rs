@@ -5,7 +5,7 @@
 //! destination the program's numbers and counts stay, and packets of the old path find no channel any more.
 
 use super::super::Node;
-use crate::across::{State, granted};
+use crate::across::{State, granted, served_by};
 use crate::channels::ChannelEvent;
 use crate::io::ChannelId;
 use crate::rcap::{ChannelKey, ChannelRequest, EntryId, Promise, RcapDenied, Record};
@@ -70,15 +70,16 @@ impl Node {
     pub(super) fn on_again(&mut self, of: (ChannelKey, EntryId), request: &ChannelRequest, promise: Span) {
         let ((key, entry), own) = (of, self.medium().node_id());
         let Some(across) = &mut self.across else { return };
-        let withdrawn = across.withdrawn(across.rcap.records(entry), own);
+        let nodes = across.rcap.records(entry);
+        let (withdrawn, served) = (across.withdrawn(nodes, own), served_by(granted(request, promise), nodes));
         let id = across.end_of(key, false);
         if let Some(end) = id.and_then(|id| across.ends.get_mut(&id)) {
-            let now = granted(request, promise);
             let is_same = |of: Contract| (of.unit_octets_max, of.period_ns);
-            if is_same(now.contract) != is_same(end.granted.contract) {
+            if is_same(served.contract) != is_same(end.granted.contract) {
                 // Its source had changed the channel before the path failed.
-                end.granted = now;
+                end.granted = served;
             }
+            end.granted.statistical = served.statistical;
             end.granted.contract.bound_ns = promise.as_nanos();
             end.granted.withdrawn = withdrawn;
         }

@@ -142,7 +142,7 @@ impl AcrossFlow {
         let Suite { chances: Chances { late_ppb, loss_ppb }, average, interval, .. } = self.spec.suite;
         let (average, interval) = (average.unwrap_or(self.spec.period), interval.unwrap_or(Span::ZERO));
         let burst = interval.count_down(average).max(1);
-        (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst })
+        (late_ppb > 0).then_some(Statistical { late_ppb, loss_ppb, burst, ..Statistical::default() })
     }
 
     /// The promise to a unit that was handed over then. Units of the first time of a contract, or of a second

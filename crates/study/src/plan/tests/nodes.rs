@@ -11,6 +11,7 @@ use rota_sim::{
     Stream, Suite, World, WorldSpec,
 };
 use rota_units::Octets;
+use rota_wire::RcapDenied;
 
 const fn ms(n: u64) -> Span {
     Span::from_millis(n)
@@ -140,6 +141,18 @@ fn by_plan(network: &mut Plan<'_>, wanted: &Wanted) -> Said {
 }
 
 fn by_nodes(world: &mut World, wanted: &Wanted) -> Said {
+    match asked_of_nodes(world, wanted) {
+        Ok((delay, jitter)) => Said::Promised { delay, jitter },
+        Err(refusal) => Said::Refused {
+            at: refusal.node.0 as usize - 1,
+            test: refusal.test.name().to_owned(),
+            margin: Span::from_nanos(refusal.margin_ns),
+        },
+    }
+}
+
+/// The bound and the jitter that nodes promise.
+fn asked_of_nodes(world: &mut World, wanted: &Wanted) -> Result<(Span, Span), RcapDenied> {
     let Wanted { from, ref to, messages, goal, chances, .. } = *wanted;
     let suite = Suite {
         average: Some(messages.x_ave),
@@ -159,24 +172,19 @@ fn by_nodes(world: &mut World, wanted: &Wanted) -> Said {
         answer: Answer::Accepts,
         suite,
     };
-    // A word ahead of a request that was refused keeps a ring for its lease, with a short slot.
-    world.run_for(ms(2_100));
+    // What a request that was refused has had is given back, and the words ahead of it are taken back.
+    world.run_for(ms(300));
     let at = world.open_across(spec).expect("a node takes the request");
     for _ in 0..60 {
         world.run_for(ms(100));
         let flow = &world.across()[at];
         match flow.sender {
             EndState::Waits => continue,
-            EndState::Open => return Said::Promised { delay: flow.bound, jitter: flow.jitter },
+            EndState::Open => return Ok((flow.bound, flow.jitter)),
             _ => break,
         }
     }
-    let refusal = world.across()[at].refusal().expect("an outcome within its patience");
-    Said::Refused {
-        at: refusal.node.0 as usize - 1,
-        test: refusal.test.name().to_owned(),
-        margin: Span::from_nanos(refusal.margin_ns),
-    }
+    Err(*world.across()[at].refusal().expect("an outcome within its patience"))
 }
 
 #[test]
@@ -323,4 +331,50 @@ fn each_refusal_of_a_plan_offers_a_request_that_is_accepted() {
         }
     }
     assert!(tests.values().filter(|(_, offers)| *offers > 0).count() >= 5, "{tests:?}");
+}
+
+/// The request that a denial names; none where it names none.
+fn named(wanted: &Wanted, denied: &RcapDenied) -> Option<Wanted> {
+    let span = |ns: u64| Some(Span::from_nanos(ns)).filter(|span| *span > Span::ZERO);
+    let (delay, jitter) = (span(denied.nearest_delay_ns), span(denied.nearest_jitter_ns));
+    let (x_min, s_max) = (span(denied.nearest_x_min_ns), denied.nearest_octets);
+    if (delay, jitter, x_min, s_max) == (None, None, None, 0) {
+        return None;
+    }
+    let goal = Goal { delay: delay.unwrap_or(wanted.goal.delay), jitter: jitter.or(wanted.goal.jitter) };
+    let slower = x_min.map_or(wanted.messages, |x_min| wanted.messages.slower(x_min));
+    let s_max = if s_max > 0 { Octets::new(s_max.into()) } else { slower.s_max };
+    Some(Wanted { goal, messages: Messages { s_max, ..slower }, ..wanted.clone() })
+}
+
+/// Ask, be denied, ask what was offered: nodes open it, or another test denies it, which may be that of
+/// another node. The one that has denied does so no more.
+#[test]
+fn each_offer_of_nodes_passes_the_test_that_has_denied() {
+    let mut tests = std::collections::BTreeMap::<&str, (u32, u32, u32)>::new();
+    for seed in 0..12 {
+        let mut random = Stream::named(seed, "offers of nodes");
+        let text = network(&mut random);
+        let file = parse(&text, Path::new("")).expect(&text);
+        let mut world = world(&file, seed);
+        for nth in 0..8 {
+            let wanted = request(&mut random, &file);
+            let Err(denied) = asked_of_nodes(&mut world, &wanted) else { continue };
+            let (all, offers, opened) = tests.entry(denied.test.name()).or_default();
+            *all += 1;
+            let Some(next) = named(&wanted, &denied) else { continue };
+            *offers += 1;
+            match asked_of_nodes(&mut world, &next) {
+                Ok(_) => *opened += 1,
+                Err(again) => assert_ne!(
+                    (again.node, again.test),
+                    (denied.node, denied.test),
+                    "{seed}.{nth}: {wanted:?}\n  {denied:?}\n  {again:?}"
+                ),
+            }
+        }
+    }
+    let has_offers = tests.values().filter(|(_, offers, _)| *offers > 0).count();
+    assert!(has_offers >= 4, "{tests:?}");
+    assert!(tests.values().all(|(_, offers, opened)| *offers == 0 || *opened > 0), "{tests:?}");
 }

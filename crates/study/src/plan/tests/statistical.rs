@@ -46,7 +46,10 @@ fn a_cable_has_as_many_statistical_channels_as_the_chance_of_an_overload_allows(
     // 62 packets in a second, 4 ms apart.
     let (active, late) = (0.248, 0.01);
     let all = |count| tail(count, most_active(&network), active);
-    assert!(all(count) <= late * active && all(count + 1) > late * active, "{count}");
+    // Behind them a few found room as guaranteed ones.
+    let step = Step { station: 0, segment: 0, next: 1 };
+    let by_chance = network.ledger.statistical(&step, usize::MAX).count();
+    assert!(all(by_chance) <= late * active && all(by_chance + 1) > late * active, "{by_chance} of {count}");
     // A smaller message fits in the place of the one that was refused, as the refusal says.
     let [Offered::SMax(octets)] = refused.offer[..] else { panic!("{refused:?}") };
     let mut smaller = wanted.clone();
@@ -165,6 +168,20 @@ fn the_statistical_class_stands_beside_the_most_that_is_booked() {
     let (together, near) = (with(&[first, alike]), with(&[first, (201_150, 300_000)]));
     assert!(one < free && together < one, "{free} {one} {together}");
     assert_eq!((apart, near), (one, together));
+}
+
+/// A request with a chance was refused on slow cables where the same one without a chance was accepted.
+#[test]
+fn a_hop_without_room_for_a_chance_is_guaranteed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/statistical.toml");
+    let text = std::fs::read_to_string(path).expect("the plan").replacen("20mbit", "3mbit", 1);
+    let text = text.replacen("xmin = \"4ms\"", "xmin = \"2ms\"", 1);
+    let file = parse(&text.replacen("\"50ms\"", "\"400ms\"", 1), Path::new("")).expect("a plan");
+    let with_chance = &file.wanted[0];
+    let without = Wanted { chances: Default::default(), ..with_chance.clone() };
+    let [with, without] = [with_chance, &without].map(|of| Plan::new(&file).decide(of).expect("it fits"));
+    assert_eq!((with.class(), with.delay, &with.legs), (Class::Guaranteed, without.delay, &without.legs));
+    assert!(with.certificate.is_some() && with.certificate == without.certificate);
 }
 
 #[test]
