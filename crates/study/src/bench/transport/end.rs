@@ -1,6 +1,6 @@
 //! One end of a measured stream or of round trips, a process in a station of its own: `KIND ROLE ADDRESS
-//! BEGIN WINDOW`, both times in nanoseconds, the first of CLOCK_MONOTONIC. The program of `verify/peers` has
-//! the same words.
+//! BEGIN WINDOW`, both times in nanoseconds, the first of CLOCK_MONOTONIC. A program of `--peers`
+//! takes the same words.
 
 use super::measure::Count;
 use super::{CHUNK, Kind, QUESTION, circuits, kernel};

@@ -26,13 +26,10 @@ const QUESTION: usize = 64;
 
 /// Arguments of `rota bench transport`.
 #[derive(clap::Args)]
-#[command(after_help = "Example: rota bench transport --rounds 1 --json
-
-Zenoh, ZeroMQ and quinn are a program apart, which nothing else here needs:
-  cargo build --release --manifest-path verify/peers/Cargo.toml
-  rota bench transport --peers verify/peers/target/release/rota-peers")]
+#[command(after_help = "Example: rota bench transport --rounds 1 --json")]
 pub struct Args {
-    /// The program of verify/peers; without it quinn, Zenoh and ZeroMQ are left out
+    /// A program with ends of quinn, Zenoh and ZeroMQ, which takes the words of 'rota bench transport-end';
+    /// without it they are left out
     #[arg(long, value_name = "FILE")]
     peers: Option<PathBuf>,
     /// The transports that are measured; all without it
@@ -101,7 +98,7 @@ impl Kind {
         clap::ValueEnum::to_possible_value(&self).map_or_else(String::new, |word| word.get_name().to_owned())
     }
 
-    /// The program of `verify/peers` has it.
+    /// The program of `--peers` has it.
     const fn is_peer(self) -> bool {
         matches!(self, Self::Quinn | Self::Zenoh | Self::Zeromq)
     }
@@ -210,7 +207,7 @@ fn chosen(args: &Args) -> Result<(Vec<Kind>, Vec<Kind>), Failure> {
     }
     match &args.peers {
         Some(path) if !path.is_file() => {
-            let sentence = format!("no program {}; --help says how it is built", path.display());
+            let sentence = format!("there is no program {}", path.display());
             Err(Failure::wrong_use(sentence))
         }
         _ => Ok((kinds, left_out)),
