@@ -37,7 +37,7 @@ pub const RCAP_OCTETS_MAX: usize = 0xffff;
 pub const RCAP_KIND: u8 = 0x52;
 const _: () = assert!(RCAP_KIND != crate::link_state::LINK_STATE_KIND, "they share connections");
 /// The version of these messages.
-pub const RCAP_VERSION: u8 = 8;
+pub const RCAP_VERSION: u8 = 9;
 /// The longest lease of what a request reserves tentatively (`TENET-R9`).
 pub const RCAP_LEASE_MAX_NS: u64 = 3_000_000_000;
 /// The longest time for which a receiver waits for a source that it has asked.

@@ -84,6 +84,9 @@ impl World {
 
     pub(super) fn medium(&mut self, at: usize, life: u64, asked: RcapOutput) {
         match asked {
+            RcapOutput::Reserve { entry, hop, former: Some(former), .. } => {
+                self.take_place(at, life, entry, (hop, former));
+            }
             RcapOutput::Reserve { entry, hop, group, .. } => self.reserve(at, life, entry, (hop, group)),
             RcapOutput::Prepare { until, .. } => assert!(until <= self.now + RcapLimits::LEASE_MAX),
             RcapOutput::Relax { entry, delay } => {
@@ -134,6 +137,22 @@ impl World {
         let (margin, test) = (ms(1), if differs { RcapTest::Group } else { RcapTest::Load });
         let denied = HopDenied { others_tentative, ..HopDenied::new(test, margin) };
         self.with(at, life, |machine, now| machine.denied(now, entry, denied));
+    }
+
+    /// A contract takes the place of another one: both have one share.
+    fn take_place(&mut self, at: usize, life: u64, entry: EntryId, (hop, former): (NextHop, Former)) {
+        if self.stations[at].life != life {
+            return;
+        }
+        let key = self.resource(at, hop);
+        let shares = self.shares.entry(key).or_default();
+        let share = shares.iter_mut().find(|share| share.is_of(at, former.entry));
+        let Some(share) = share else {
+            return self.with(at, life, |machine, now| machine.share_lost(now, entry));
+        };
+        share.others.push(entry);
+        self.reroutes.changes.joint += 1;
+        self.with(at, life, |machine, now| machine.reserved(now, entry, former.offer));
     }
 
     pub(super) fn event(&mut self, at: usize, event: RcapEvent) {

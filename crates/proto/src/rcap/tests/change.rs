@@ -16,7 +16,12 @@ fn change(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let wire =
         record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(2_000), nodes, Default::default());
     let wire = RcapRequest {
-        again: Some(RcapAgain { is_change: true, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() }),
+        again: Some(RcapAgain {
+            is_change: true,
+            takes_place: false,
+            avoid: NodeId::UNKNOWN,
+            apart: RcapRoute::default(),
+        }),
         ..wire
     };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
@@ -127,7 +132,12 @@ fn a_path_that_fails_behind_a_change_comes_again_by_the_new_contract() {
     let wire =
         record::Demand::of(at(0), sized(1_500)).unwrap().to_wire(at(0), ms(50), nodes, Default::default());
     let wire = RcapRequest {
-        again: Some(RcapAgain { is_change: false, avoid: C, apart: RcapRoute::default() }),
+        again: Some(RcapAgain {
+            is_change: false,
+            takes_place: false,
+            avoid: C,
+            apart: RcapRoute::default(),
+        }),
         ..wire
     };
     rcap.on_message(at(40), A, &octets(of(1, 4), RcapBody::EstablishRequest(wire))).unwrap();

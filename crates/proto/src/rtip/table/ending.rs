@@ -41,7 +41,14 @@ impl Table {
     /// No packet goes on over a hop any more.
     pub(super) fn leave_state(&mut self, hop: &Hop) {
         match hop.state {
-            State::Gateway(key) => self.part(key, hop.id),
+            State::Gateway(key) => {
+                self.part(key, hop.id);
+                // Those of a contract that was about to take the place of this one.
+                let of_hop = |arrival: &Arrival| arrival.hop == hop.id && arrival.is_of_hop();
+                while let Some(key) = self.arrivals.iter().find(|(_, of)| of_hop(of)).map(|(key, _)| *key) {
+                    self.part(key, hop.id);
+                }
+            }
             State::Source => self.fans.drop_source_hop(hop.id),
             _ => {}
         }
