@@ -444,8 +444,8 @@ fn a_request_that_cannot_pass_is_denied_by_the_test_that_fails() {
 fn garbage_is_an_error_and_a_stranger_is_not_heard() {
     let mut rcap = b();
     let mut message = request(1, 1);
-    message[1] = 9;
-    assert_eq!(rcap.on_message(at(1), A, &message), Err(Malformed::Version(9)));
+    message[1] = 10;
+    assert_eq!(rcap.on_message(at(1), A, &message), Err(Malformed::Version(10)));
     assert_eq!(rcap.on_message(at(1), D, &request(1, 1)), Ok(()));
     assert_eq!((drain(&mut rcap), rcap.counters().malformed, rcap.counters().stray), (vec![], 1, 1));
     // Ends that come from the wrong side.

@@ -95,8 +95,12 @@ impl World {
                 let share = shares.into_iter().find(|share| share.is_of(at, entry));
                 let Some(share) = share.filter(|_| self.stations[at].life == life) else { return };
                 share.is_final = true;
+                let (is_joint, terms) = (share.others.contains(&entry), vec![at as u8; 9]);
                 let offer = Offer { delay, ..offer() };
-                self.with(at, life, |machine, now| machine.relaxed(now, entry, offer, vec![at as u8; 9]));
+                self.with(at, life, |machine, now| match is_joint && !machine.is_last_hop(entry) {
+                    true => machine.kept(now, entry, terms),
+                    false => machine.relaxed(now, entry, offer, terms),
+                });
                 if is_lost {
                     self.with(at, life, |machine, now| machine.share_lost(now, entry));
                 }
@@ -152,7 +156,12 @@ impl World {
         };
         share.others.push(entry);
         self.reroutes.changes.joint += 1;
-        self.with(at, life, |machine, now| machine.reserved(now, entry, former.offer));
+        self.with(at, life, |machine, now| {
+            // Only the last hop may have a shorter bound than before.
+            let shorter = HopOffer { offer: offer(), ..former.offer };
+            let offer = if machine.is_last_hop(entry) { shorter } else { former.offer };
+            machine.reserved(now, entry, offer);
+        });
     }
 
     pub(super) fn event(&mut self, at: usize, event: RcapEvent) {

@@ -6,8 +6,8 @@
 //! becomes that of the contract that stays when the other one is over. A share that is large enough already
 //! stays as it is meanwhile.
 //!
-//! The bound of the new contract is no shorter than that of the old one, so that none of its packets has to
-//! wait for a longer bound of those before it. Only the last hop may have a shorter one: nothing is behind.
+//! The bound of the new contract is that of the old one, so that none of its packets has to wait for a longer
+//! bound of those before it. Only the last hop may have another one: nothing is behind.
 //! Of links alone a share can grow. One of a RETHER segment carries what it carries.
 
 use super::super::Node;
@@ -104,8 +104,9 @@ impl Node {
         messages.is_some_and(|(messages, packet_max)| messages.s_max <= packet_max)
     }
 
-    /// The bound of a contract that takes the place of another one: longer where the way has time. The share
-    /// keeps the shorter one of both until the other one is over.
+    /// The bound of a contract that takes the place of another one. At the last hop it is longer where the way
+    /// has time; the share keeps the shorter one of both until the other one is over. Elsewhere it stays: what
+    /// it would get now, a later change could not take from it.
     pub(in super::super) fn relax_joint(&mut self, now: Instant, entry: EntryId, delay: Span) {
         let Some(across) = &self.across else { return };
         let own = across.rcap.records(entry).last().map(|own| own.hop);
@@ -117,12 +118,17 @@ impl Node {
         if settings.medium != MediumKind::Link {
             return self.keep_across(now, entry);
         }
+        let mut delay = delay.min(own.offer.delay.max(LINK_DELAY_MAX)).max(own.offer.delay);
         // The level of RCSP is the share's own.
         let by_levels = settings.discipline.scheduler == Scheduler::Rcsp;
         let had = held.joint.map_or(Span::ZERO, |joint| joint.had);
-        let longest = delay.min(own.offer.delay.max(LINK_DELAY_MAX)).max(own.offer.delay);
-        let shares = if is_last { self.relax_hop(held.hop, longest.min(had)) } else { None };
-        let delay = if by_levels { shares.unwrap_or(own.offer.delay) } else { longest };
+        if !is_last {
+            delay = own.offer.delay;
+        } else if let Some(share) = self.relax_hop(held.hop, delay.min(had))
+            && by_levels
+        {
+            delay = share;
+        }
         let terms = self.part_of_link(now, held.hop, Some((held.ask, delay)));
         let Some(across) = &mut self.across else { return };
         if let Some(joint) = across.held.get_mut(&entry).and_then(|held| held.joint.as_mut()) {

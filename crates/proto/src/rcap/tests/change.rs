@@ -1,3 +1,4 @@
+use super::ends::accepted;
 use super::*;
 
 /// A request that looks for another path for 100 ms, for messages of up to 2,000 octets in the end.
@@ -164,4 +165,36 @@ fn a_change_counts_once_for_its_user() {
     assert!(reserved(&drain(&mut rcap)).is_some(), "beside the one that stands");
     rcap.on_message(at(21), A, &request_of(of(2, 1), to_c(100), &[A], ms(9))).unwrap();
     assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), Some(RcapTest::QuotaChannels));
+}
+
+/// What no hop can have in the place of the open contract is asked for once more, beside it. The program hears
+/// the first refusal, unless that says only that a share does not grow.
+#[test]
+fn a_change_is_asked_for_in_the_place_of_the_contract_and_then_beside_it() {
+    for (first, told) in [(RcapTest::PathDelay, RcapTest::PathDelay), (RcapTest::Unsupported, RcapTest::Load)]
+    {
+        let mut rcap = b();
+        let (channel, open, _) = accepted(&mut rcap);
+        rcap.relaxed(at(4), open, offer(), Vec::new());
+        drain(&mut rcap);
+        rcap.change(at(5), channel, ask(C)).unwrap();
+        let mut asked = |place: bool| {
+            rcap.handle_deadline(at(6));
+            let outputs = drain(&mut rcap);
+            let found = outputs.iter().find_map(|output| match output {
+                RcapOutput::Reserve { entry, former, .. } => Some((*entry, former.map(|of| of.entry))),
+                _ => None,
+            });
+            let (entry, former) = found.expect("the medium is asked");
+            assert_eq!(former, Some(open).filter(|_| place));
+            let test = if place { first } else { RcapTest::Load };
+            rcap.denied(at(6), entry, HopDenied::new(test, ms(3)));
+        };
+        asked(true);
+        asked(false);
+        let outputs = drain(&mut rcap);
+        let Some(RcapEvent::NotChanged { denied, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+        assert_eq!(denied.test, told);
+        rcap.audit();
+    }
 }
