@@ -42,10 +42,13 @@ impl Port {
 
     /// The contract whose place another one has taken is over: the share is made that of the other one.
     pub(crate) fn settle_contract(&mut self, now: Instant, hop: ChannelId, share: Option<(HopShare, Span)>) {
-        // What is left of it comes too late for everything.
+        // What is left of it is beyond its traffic, and its end takes it along.
+        let given_up = self.counters.packets.given_up;
         while self.packets_of(hop).is_some_and(Packets::is_first_former) {
             self.end_packet(now, hop, now, UnitFate::Dropped);
         }
+        self.counters.packets.ended += self.counters.packets.given_up - given_up;
+        self.counters.packets.given_up = given_up;
         if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
             packets.settle_contract();
         }
