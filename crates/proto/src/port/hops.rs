@@ -25,8 +25,8 @@ impl Port {
         queue.packets = Some(Box::new(packets));
     }
 
-    /// Another contract takes the place of the one of a hop ([`Packets::join_contract`]). False if the hop has
-    /// none, or a change is under way.
+    /// Another contract takes the place of the one of a hop ([`Packets::join_contract`]). False if the hop
+    /// has none, or a change is under way.
     pub(crate) fn join_contract(
         &mut self,
         hop: ChannelId,
@@ -72,8 +72,8 @@ impl Port {
         }
     }
 
-    /// The other contract is over, and the first one goes on with its share. False if packets of the other one
-    /// wait here.
+    /// The other contract is over, and the first one goes on with its share. False if packets of the other
+    /// one wait here.
     pub(crate) fn part_contract(
         &mut self,
         now: Instant,

@@ -417,8 +417,8 @@ impl Medium {
         }
     }
 
-    /// Has a flow of a link carry these packets in the place of its own, with the bound that it should have, or
-    /// the shortest one: its bound now. Nothing else than a flow can carry more.
+    /// Has a flow of a link carry these packets in the place of its own, with the bound that it should have,
+    /// or the shortest one: its bound now. Nothing else than a flow can carry more.
     ///
     /// # Errors
     /// They do not fit within the longest bound. All is as it was.

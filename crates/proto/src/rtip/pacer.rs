@@ -126,8 +126,8 @@ impl Pacer {
         self.traffic
     }
 
-    /// The next packet has come, of the contract that takes the place of the other one or not. It says that it
-    /// left the node before by `ahead` before its deadline there. `None` for one that is dropped.
+    /// The next packet has come, of the contract that takes the place of the other one or not. It says that
+    /// it left the node before by `ahead` before its deadline there. `None` for one that is dropped.
     pub(super) fn next(&mut self, arrival: Instant, ahead: Span, is_of_next: bool) -> Option<Times> {
         let stated = delay_jitter_ahead(arrival, ahead);
         let regulator = match &mut self.hold {

@@ -349,8 +349,9 @@ impl Packets {
 
     // ---- another contract -------------------------------------------------------------------------------
 
-    /// Another contract takes the place of this one: the units of a source that are handed over from now on go
-    /// by it, and at a gateway the packets that come by the local id. `both` is the traffic of all together.
+    /// Another contract takes the place of this one: the units of a source that are handed over from now on
+    /// go by it, and at a gateway the packets that come by the local id. `both` is the traffic of all
+    /// together.
     pub(crate) fn join_contract(
         &mut self,
         spec: &HopSpec,

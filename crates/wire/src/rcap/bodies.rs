@@ -77,7 +77,12 @@ pub struct RcapAgain<'a> {
     pub apart: RcapRoute<'a>,
 }
 
-impl RcapAgain<'_> {
+impl<'a> RcapAgain<'a> {
+    fn of(code: u8, avoid: NodeId, apart: RcapRoute<'a>) -> Option<Self> {
+        let (is_change, takes_place) = (matches!(code, 2 | 4), code == 4);
+        (code > 0).then_some(Self { is_change, takes_place, avoid, apart })
+    }
+
     const fn code(again: Option<Self>) -> u8 {
         match again {
             None => 0,
@@ -225,12 +230,7 @@ impl<'a> RcapRequest<'a> {
             chances: RcapChances { late_most, loss_most },
             reroute_ns,
             room,
-            again: (again > 0).then_some(RcapAgain {
-                is_change: again == 2 || again == 4,
-                takes_place: again == 4,
-                avoid,
-                apart,
-            }),
+            again: RcapAgain::of(again, avoid, apart),
             nodes,
         })
     }

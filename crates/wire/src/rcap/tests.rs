@@ -495,7 +495,8 @@ proptest! {
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         let of_group = member(1 + (label % 16) as u8, RcapRequest { nodes: plain, ..request });
         octets(RcapBody::EstablishRequest(of_group));
-        let second = Some(RcapAgain { is_change: false, takes_place: false, avoid: NodeId::UNKNOWN, apart: way() });
+        let (is_change, takes_place, avoid) = (false, false, NodeId::UNKNOWN);
+        let second = Some(RcapAgain { is_change, takes_place, avoid, apart: way() });
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, again: second, ..request }));
         let via = RcapWay { via: way(), ..request.way };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, way: via, ..request }));

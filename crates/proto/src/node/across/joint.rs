@@ -104,9 +104,9 @@ impl Node {
         messages.is_some_and(|(messages, packet_max)| messages.s_max <= packet_max)
     }
 
-    /// The bound of a contract that takes the place of another one. At the last hop it is longer where the way
-    /// has time; the share keeps the shorter one of both until the other one is over. Elsewhere it stays: what
-    /// it would get now, a later change could not take from it.
+    /// The bound of a contract that takes the place of another one. At the last hop it is longer where the
+    /// way has time; the share keeps the shorter one of both until the other one is over. Elsewhere it stays:
+    /// what it would get now, a later change could not take from it.
     pub(in super::super) fn relax_joint(&mut self, now: Instant, entry: EntryId, delay: Span) {
         let Some(across) = &self.across else { return };
         let own = across.rcap.records(entry).last().map(|own| own.hop);
