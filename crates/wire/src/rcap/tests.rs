@@ -197,7 +197,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 92, &huge, "W_min"),
         (body + 100, &huge, "reroute"),
         (body + 100, &zero, "again"),
-        (body + 108, &[4], "again"),
+        (body + 108, &[5], "again"),
         (body + 108, &[3], "apart"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
