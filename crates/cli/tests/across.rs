@@ -2,6 +2,8 @@
 
 #[path = "across/asked.rs"]
 mod asked;
+#[path = "across/changed.rs"]
+mod changed;
 mod common;
 #[path = "across/fast.rs"]
 mod fast;

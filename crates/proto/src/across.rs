@@ -15,7 +15,7 @@ use crate::rcap::{
     Record, TUNNEL, units_within, with_spare,
 };
 use crate::rtip::table::Key;
-use rota_admission::rtip::{Chance, Messages};
+use rota_admission::rtip::{Chance, Messages, Traffic};
 use rota_admission::subnet::Ask;
 use rota_contract::{
     Class, CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
@@ -74,6 +74,24 @@ pub(crate) struct Held {
     pub(crate) late: Chance,
     /// The share of an attempt before is not given back yet: this one is asked for then.
     pub(crate) waits: bool,
+    /// It takes the place of another contract, whose hop it has.
+    pub(crate) joint: Option<Joint>,
+}
+
+/// A contract of a hop that takes the place of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joint {
+    /// The entry of that one, and its bound here.
+    pub(crate) former: EntryId,
+    pub(crate) had: Span,
+    /// The packets of both, as the source's clock shows them.
+    pub(crate) both: Traffic,
+    /// The bound of this one here.
+    pub(crate) delay: Span,
+    /// The local id of its packets that come in, from where; none at the source, and before it is open.
+    pub(crate) key: Option<Key>,
+    /// The next node's local id for its packets, once it is open here.
+    pub(crate) local_id: Option<u16>,
 }
 
 /// A hop of this node that keeps the ring of a port for requests that are on their way.

@@ -54,12 +54,16 @@ fn diamond() -> Open {
     open(joined(Net::diamond(Rether), &[(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]), 3)
 }
 
-fn open(mut net: Net, to: usize) -> Open {
+fn open(net: Net, to: usize) -> Open {
+    open_for(net, to, (1_000, PERIOD, ROOM), Beyond::default())
+}
+
+fn open_for(mut net: Net, to: usize, (octets, period, most): (u32, Span, u32), beyond: Beyond) -> Open {
     net.nodes[to].listen(SERVICE);
-    let traffic = TrafficSpec::fixed(1_000, PERIOD, false).with_room(ROOM);
+    let traffic = TrafficSpec::fixed(octets, period, false).with_room(most);
     let request = OpenRequest { to: Destination::Node(id(to)), service: SERVICE, traffic };
     let now = net.now;
-    let sending = net.nodes[FROM].open_beyond(now, &request, Beyond::default()).expect("sound");
+    let sending = net.nodes[FROM].open_beyond(now, &request, beyond).expect("sound");
     net.drain(FROM);
     let (bound, receiving) = (Span::ZERO, ChannelId(0));
     let mut open = Open {
@@ -68,8 +72,8 @@ fn open(mut net: Net, to: usize) -> Open {
         sending,
         receiving,
         next: 0,
-        octets: 1_000,
-        period: PERIOD,
+        octets,
+        period,
         bound,
         former: (bound, Instant::ZERO),
         bounds: BTreeMap::new(),
@@ -79,7 +83,7 @@ fn open(mut net: Net, to: usize) -> Open {
         ChannelEvent::Incoming { channel, granted, .. } => Some((*channel, granted.contract.unit_octets_max)),
         _ => None,
     });
-    assert_eq!(room, ROOM, "the receiver makes its memory for what the channel may become");
+    assert_eq!(room, most, "the receiver makes its memory for what the channel may become");
     open.receiving = receiving;
     let now = open.net.now;
     open.net.nodes[to].state_memory(receiving, 32);
@@ -358,4 +362,60 @@ fn a_gateway_that_dies_amid_a_change_leaves_one_contract() {
         }
     }
     assert_eq!(contracts.len(), 2, "some kept the old contract, some had the new one: {contracts:?}");
+}
+
+/// Octets of a unit each 40 ms that takes so many percent of 100 Mbit/s, roughly.
+const fn percent(of: u32) -> u32 {
+    of * 4_600
+}
+
+/// A channel that has 60 percent of each network of its way, all of which have 100 Mbit/s.
+fn loaded(kinds: &[MediumKind], delay: Span) -> Open {
+    let links: Vec<_> = (0..kinds.len()).map(|node| (node, node + 1)).collect();
+    let beyond = Beyond { delay: Some(delay), ..Beyond::default() };
+    open_for(joined(Net::new(kinds), &links), kinds.len(), (percent(60), PERIOD, percent(90)), beyond)
+}
+
+impl Open {
+    /// The time of a cycle that the first node has reserved.
+    fn reserved(&self) -> u64 {
+        let ports = self.net.nodes[FROM].ports();
+        ports.flat_map(|port| port.medium().reservations()).map(|slot| u64::from(slot.tht_ns)).sum()
+    }
+
+    /// The channel changes while units are sent; true if it does.
+    fn changes(&mut self, change: &AskedChange) -> bool {
+        (0..5).for_each(|_| self.unit());
+        self.kept.clear();
+        self.ask(change).expect("sound");
+        (0..25).for_each(|_| self.unit());
+        let denied = self.kept.iter().find_map(|(_, event)| match event {
+            ChannelEvent::ChangeDenied { denied, .. } => Some(*denied),
+            _ => None,
+        });
+        denied.is_none() && self.kept.iter().any(|(_, event)| matches!(event, ChannelEvent::Changed { .. }))
+    }
+}
+
+/// TENET-7-4: less of a contract that has more than half of each network is never refused, and more needs
+/// what is there beside the greater of both alone. No unit is lost, late or overtaken, and what the old
+/// contract has left is there for others.
+#[test]
+fn a_change_needs_the_greater_of_both_contracts() {
+    for kinds in [&[Link, Link][..], &[Link, Link, Link], &[Rether, Link], &[Link, Rether], &[Rether, Rether]]
+    {
+        let mut open = loaded(kinds, ms(180));
+        let (before, reserved) = (open.held(), open.reserved());
+        assert!(open.changes(&size(percent(50))), "{kinds:?}: less");
+        assert!(open.reserved() < reserved, "{kinds:?}: {reserved} then and {} now", open.reserved());
+        let slower = AskedChange { period: Some(ms(80)), ..size(percent(60)) };
+        assert!(open.changes(&slower), "{kinds:?}: larger units, and half as many");
+        assert!(open.changes(&AskedChange { period: Some(PERIOD), ..size(percent(40)) }), "{kinds:?}: more");
+        let fits = open.changes(&size(percent(60)));
+        assert_eq!(fits, !kinds.contains(&Rether), "{kinds:?}: a share of a segment does not grow");
+        assert_eq!(open.held(), before, "{kinds:?}");
+        open.net.run(ms(600));
+        open.check();
+        open.close();
+    }
 }

@@ -1,7 +1,7 @@
 //! Random worlds of channels across segments: the nodes find the way, agree on it by RCAP, carry the units
 //! and end it, while gateways die, wires are cut and processes stand still; and nothing stays behind.
 
-use rota_admission::rtip::{Messages, Regulator};
+use rota_admission::rtip::{Discipline, Hold, Messages, Regulator, Scheduler};
 use rota_contract::CloseCause;
 use rota_sim::sweep::{self, ACROSS, Campaign, DENSE, DISCIPLINES, SUITE};
 use rota_sim::{AcrossChange, Chances, Initiation, PartitionName};
@@ -349,6 +349,82 @@ fn a_change_loses_nothing_and_puts_nothing_out_of_order() {
     assert_eq!((counts.changed, counts.unchanged, counts.units), (3, 0, counts.whole));
     assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
     assert_eq!(world.violations(), []);
+}
+
+/// A channel that changes at random beside one that has a quarter of both links, which stand beside an
+/// ordinary share of a tenth at 95 percent with the most that is asked for. What is weaker is never refused.
+#[test]
+fn random_changes_of_a_loaded_link_keep_every_rule_and_refuse_nothing_that_is_weaker() {
+    let (mut changed, mut denied, mut longest) = (0, 0, 0);
+    for (scheduler, hold) in [
+        (Scheduler::DelayEdd, Hold::RateJitter),
+        (Scheduler::DelayEdd, Hold::None),
+        (Scheduler::JitterEdd, Hold::DelayJitter),
+        (Scheduler::Rcsp, Hold::RateJitter),
+        (Scheduler::Rcsp, Hold::DelayJitter),
+    ] {
+        for seed in 1..=6 {
+            let discipline = Discipline::of(Some(scheduler), Some(hold)).expect("they go together");
+            let counts = changes_at_random(seed, discipline);
+            println!("{scheduler:?} {hold:?} {seed}: {counts:?}");
+            (changed, denied) = (changed + counts.changed, denied + counts.unchanged);
+            longest = longest.max(counts.longest_ppm);
+        }
+    }
+    assert!(changed > 100 && denied > 5, "{changed} were made, {denied} denied");
+    assert!((500_000..=1_000_000).contains(&longest), "{longest} millionths of a bound");
+}
+
+fn changes_at_random(seed: u64, discipline: Discipline) -> rota_sim::AcrossCounts {
+    let mut drawn = seed;
+    let mut below = |most: u64| {
+        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (drawn >> 33) % most
+    };
+    let mut link = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
+    (link.medium.medium, link.medium.discipline) = (rota_sim::MediumKind::Link, discipline);
+    let segment =
+        SegmentSpec { settings: link.clone(), topology: Topology::Switch, card_queue: link.port_queue };
+    let ports = vec![vec![0], vec![0, 1], vec![1]];
+    let spec = WorldSpec { more: vec![segment], ports, settings: link, ..row_spec(None, 3) };
+    let mut world = World::new(seed, spec);
+    world.run_for(ms(3_000));
+    let beside = AcrossSpec { octets: 11_000, delay: Some(ms(150)), ..request() };
+    assert_eq!(world.open_across(beside), Ok(0));
+    let suite = Suite { room: 45_000, ..Suite::default() };
+    let (mut octets, mut period) = (20_000, 40);
+    let changing = AcrossSpec { octets, delay: Some(ms(220)), suite, ..request() };
+    assert_eq!(world.open_across(changing), Ok(1));
+    world.run_for(ms(1_000));
+    assert_eq!(world.across()[1].sender, EndState::Open, "{discipline:?}");
+    for _ in 0..8 {
+        let before = world.across()[1].counts;
+        let (next, every) = match below(3) {
+            0 => (below(u64::from(octets)) as u32 + 1, period),
+            1 => (octets, period + below(60)),
+            _ => (below(31_000) as u32 + 100, 20 + below(60)),
+        };
+        let is_weaker = next <= octets && every >= period;
+        let change = AcrossChange { at: Span::ZERO, octets: next, period: ms(every), delay: None };
+        assert_eq!(world.change_across(1, change), Ok(()));
+        world.run_for(ms(900 + below(200)));
+        let counts = world.across()[1].counts;
+        let is_changed = counts.changed > before.changed;
+        assert!(is_changed || counts.unchanged > before.unchanged, "{discipline:?} {seed}: no outcome");
+        let what = format!("{discipline:?} {seed}: {octets} each {period} ms to {next} each {every}");
+        assert!(is_changed || !is_weaker, "{what} is refused");
+        if is_changed {
+            (octets, period) = (next, every);
+        }
+    }
+    world.close_across(1, false, false);
+    world.close_across(0, false, false);
+    world.run_for(ms(3_000));
+    assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
+    assert_eq!(world.violations(), [], "{discipline:?} {seed}");
+    let [beside, counts] = [0, 1].map(|at| world.across()[at].counts);
+    assert_eq!((beside.units, counts.units), (beside.whole, counts.whole), "{discipline:?} {seed}");
+    counts
 }
 
 #[test]

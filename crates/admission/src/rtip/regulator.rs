@@ -79,6 +79,33 @@ impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
         Self { traffic, at_once, history, seen: 0 }
     }
 
+    /// The regulator of the packets that come behind those of `former`, by other traffic. What `former` does
+    /// not remember any more counts as late as its traffic allows beside what it remembers. So no packet that
+    /// goes on to conform to `former` is held by traffic that carries that one. Panics on a memory of another
+    /// number than B, and behind a group.
+    pub fn behind<F: DerefMut<Target = [Instant]>>(
+        former: &RateJitter<F>,
+        traffic: Traffic,
+        history: H,
+    ) -> Self {
+        assert_eq!(former.at_once, 1, "behind a single channel");
+        let mut next = Self::new(traffic, history);
+        let (places, apart) = (next.history.len(), former.history.len());
+        let known = usize::try_from(former.seen).map_or(apart, |seen| seen.min(apart)).min(places);
+        let has_forgotten = former.seen > known as u64;
+        let first = if has_forgotten { places - known } else { 0 };
+        for (at, k) in (first..first + known).zip(former.seen - known as u64..) {
+            next.history[at] = former.history[former.place(k)];
+        }
+        for at in (0..first).rev() {
+            let before = next.history.get(at + 1).map(|next| next.minus(former.traffic.x_min()));
+            let burst = next.history.get(at + apart).map(|next| next.minus(former.traffic.interval()));
+            next.history[at] = before.into_iter().chain(burst).min().unwrap_or(Instant::ZERO);
+        }
+        next.seen = (first + known) as u64;
+        next
+    }
+
     /// The least ET of the next packet, whenever it arrives.
     pub fn earliest(&self) -> Instant {
         let mut earliest = Instant::ZERO;
@@ -156,6 +183,44 @@ mod tests {
     }
 
     proptest! {
+        /// Two regulators in one, from any moment on: packets of the first traffic are not held by one that
+        /// carries it, and all packets conform to it, those before that moment among them.
+        #[test]
+        fn a_regulator_goes_on_where_another_one_stood(
+            (x_min, more, burst) in (1u64..9, 0u64..9, 1u64..6),
+            (quicker, longer, further) in (0u64..4, 0u64..9, 0u64..6),
+            gaps in prop::collection::vec(0u64..12, 1..60), begins in 0usize..40, switches in 0usize..60,
+        ) {
+            let former = Traffic::new(ns(x_min), ns(x_min + more), ns((x_min + more) * burst)).unwrap();
+            let (x, n) = (x_min.saturating_sub(quicker).max(1), burst + further);
+            let other = Traffic::new(ns(x), ns(x + longer), ns((x + longer) * n)).unwrap();
+            let both = former.greater(&other);
+            let mut first = RateJitter::new(former, vec![Instant::ZERO; former.burst() as usize]);
+            let mut all: Option<RateJitter<Vec<Instant>>> = None;
+            let (mut now, mut out) = (100_000, Vec::new());
+            for (k, gap) in gaps.into_iter().enumerate() {
+                now += gap;
+                let at = Instant::from_nanos(now);
+                if k == begins {
+                    all = Some(RateJitter::behind(&first, both, vec![Instant::ZERO; both.burst() as usize]));
+                }
+                let is_first = k < begins.max(switches);
+                let own = if is_first { first.expected(at) } else { at };
+                let eligible = all.as_mut().map_or(own, |all| all.eligible(own));
+                if is_first {
+                    prop_assert_eq!(eligible, own, "a packet of the first traffic is held");
+                    first.enter(eligible);
+                }
+                out.push(eligible);
+            }
+            for (k, eligible) in out.iter().enumerate() {
+                let within = |back: usize, apart: Span| {
+                    k.checked_sub(back).is_none_or(|before| *eligible >= out[before] + apart)
+                };
+                prop_assert!(within(1, both.x_min()) && within(both.burst() as usize, both.interval()));
+            }
+        }
+
         /// The output conforms whatever comes in, and what conforms is not held.
         #[test]
         fn what_leaves_a_regulator_conforms(

@@ -177,6 +177,33 @@ impl Traffic {
         self.greedy(self.closed(length).saturating_add(1))
     }
 
+    /// True if all packets that conform to `other` conform to this one. Two of them are g(2) apart or more,
+    /// packets k and k + B are g(B + 1) apart or more, g the greedy sequence of `other`, in which both hold
+    /// with equality.
+    pub const fn carries(&self, other: &Self) -> bool {
+        other.greedy(2).as_nanos() >= self.x_min && other.greedy(self.burst + 1).as_nanos() >= self.interval
+    }
+
+    /// Traffic to which all packets conform that conform to one of two: one of the two where it carries the
+    /// other one, and otherwise that of the shorter X_min and I and the greater B. Packets that keep B·X_min
+    /// apart need no shorter I than that.
+    #[must_use]
+    pub fn greater(&self, other: &Self) -> Self {
+        if self.carries(other) {
+            return *self;
+        }
+        if other.carries(self) {
+            return *other;
+        }
+        let x_min = self.greedy(2).as_nanos().min(other.greedy(2).as_nanos());
+        let burst = self.burst.max(other.burst);
+        let interval = self.interval.min(other.interval).max(x_min.saturating_mul(burst));
+        match interval > x_min.saturating_mul(burst) {
+            true => Self { x_min, interval, burst },
+            false => Self { x_min, interval: x_min, burst: 1 },
+        }
+    }
+
     /// I − (B − 1)·X_min: from the last packet of a burst to the next burst.
     pub const fn pause(&self) -> u64 {
         self.interval - (self.burst - 1) * self.x_min
@@ -367,6 +394,20 @@ mod tests {
                 let inside = sent[i..].iter().filter(|at| *at - start <= t).count() as u64;
                 prop_assert!(inside <= closed);
             }
+        }
+
+        /// Against each greedy sequence, packet by packet.
+        #[test]
+        fn the_greater_traffic_carries_both(a in any_traffic(), b in any_traffic(), t in 0u64..120) {
+            let greater = a.greater(&b);
+            for of in [a, b] {
+                prop_assert!(greater.carries(&of));
+                prop_assert!(greater.closed(ns(t)) >= of.closed(ns(t)));
+                prop_assert!(greater.half_open(ns(t)) >= of.half_open(ns(t)));
+            }
+            let is_no_less = (1..200).all(|m| a.greedy(m) <= b.greedy(m));
+            prop_assert_eq!(a.carries(&b), is_no_less);
+            prop_assert_eq!(b.greater(&a).closed(ns(t)), greater.closed(ns(t)));
         }
 
         #[test]

@@ -11,13 +11,15 @@ use super::Link;
 use super::booked::NoRoom;
 use super::groups;
 use super::left::Left;
-use super::shares::{Session, Shares};
+use super::shares::{Session, Shares, State};
 use super::slots::Queue;
 use super::statistical::Statistical;
 use crate::door::{Due, FlowShare, GroupShare, Life, PartitionLoad, SessionId, Share, UNITS_WAITING_MAX};
+use crate::event::MediumEvent;
 use crate::settings::Settings;
 use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
+use rota_admission::search::largest;
 use rota_admission::subnet::{
     Ask, Certain, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
     link_work,
@@ -286,6 +288,62 @@ impl Flows {
     }
 }
 
+impl Flows {
+    /// A flow that counts now leaves the tests for a moment.
+    fn take_out(&mut self, place: usize) -> Standing {
+        let standing = self.sessions.swap_remove(place);
+        if let Some(port) = &mut self.port {
+            port.release(place, standing.partition, &standing.ask);
+        }
+        standing
+    }
+
+    /// It stands again, with what it had.
+    fn put_back(&mut self, standing: Standing) -> Result<(), Denied> {
+        let none = Span::ZERO;
+        let Standing { ask, partition, delay, .. } = standing;
+        let offer = Offer { delay, service_least: none, link_least: none, link_most: none };
+        self.port.as_mut().ok_or(no_port())?.admit_offered(partition, &ask, &offer)?;
+        self.sessions.push(standing);
+        self.note_change();
+        Ok(())
+    }
+
+    /// A flow stands from now on, within this bound, beside all promises.
+    fn admit_within(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        (packets, units): (&Packets, Span),
+        most: Span,
+    ) -> Result<(), Denied> {
+        let offer = self.admit(now, id, packets, units).map_err(|(denied, _)| denied)?;
+        let late = offer.delay.minus(most);
+        let holds = match late > Span::ZERO {
+            true => {
+                let nearest_delay = Some(offer.delay);
+                Err(Denied { nearest_delay, ..Denied::new(NodeTest::EdfExact, late) })
+            }
+            false => self.statistical_holds(now, true),
+        };
+        holds.inspect_err(|_| {
+            if let Some(place) = self.place(id) {
+                self.take_out(place);
+                self.note_change();
+            }
+        })
+    }
+}
+
+/// The largest packet of the same flow with which a port keeps this bound: each test rises with the packet.
+fn largest_packet(port: &mut dyn Subnet, ask: &Ask, most: Span) -> Option<Octets> {
+    let mut fits = |octets: u64| {
+        let octets = Octets::new(octets);
+        port.keeping(&Ask { octets, octets_least: ask.octets_least.min(octets), ..*ask }, most).is_ok()
+    };
+    fits(1).then(|| Octets::new(largest(1, ask.octets.get(), fits)))
+}
+
 impl Shares {
     /// Packets keep their bounds beside slots of so much a window. Those that are booked are looked at where
     /// it is `thorough`, which takes long.
@@ -417,6 +475,68 @@ impl Link {
     pub fn chance_of(&self, id: SessionId) -> Chance {
         let packets = self.shares.get(id).and_then(|session| session.packets.as_ref());
         packets.map_or(Chance::NEVER, |packets| packets.late)
+    }
+
+    /// Has a guaranteed flow that counts now carry these packets in the place of its own: with the bound
+    /// `wanted` or the shortest one behind it, `most` at most. All that stands is tested beside them.
+    ///
+    /// # Errors
+    /// They do not fit; with the largest payload that does. The flow has what it had.
+    pub fn reshape(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        share: &Share,
+        (most, wanted): (Span, Span),
+    ) -> Result<Span, (Denied, Option<Octets>)> {
+        let none = |denied| (denied, None);
+        let session =
+            self.shares.get(id).and_then(|session| session.packets.clone().zip(Some(session.share)));
+        let (flow, (had, former)) = share.flow.zip(session).ok_or(none(no_port()))?;
+        let is_free = !had.is_statistical() && !self.shares.flows.is_member(id);
+        let place = self.shares.flows.place(id).filter(|_| is_free).ok_or(none(no_port()))?;
+        self.shares.count_units(now).map_err(none)?;
+        let units = self.shares.loads.iter().copied().sum();
+        let (asked, flows) =
+            (Packets::of(share, FlowShare { life: had.life, ..flow }), &mut self.shares.flows);
+        let standing = flows.take_out(place);
+        if let Err(denied) = flows.admit_within(now, id, (&asked, units), most) {
+            let fits =
+                |port: &mut PortTests| largest_packet(&mut port.part(asked.partition), &asked.ask, most);
+            let nearest = flows.port.as_mut().and_then(fits);
+            if flows.put_back(standing).is_err() {
+                // Only points of bounds that were relaxed since can have taken its room.
+                self.lose_flow(now, id);
+            }
+            return Err((denied, nearest));
+        }
+        let (ask, horizon) = (asked.ask, flows.horizon());
+        if let Some(port) = &flows.port {
+            flows.left.flow(now, (&port.whole().params().link, &had.ask), had.came(), horizon);
+        }
+        let params = self.settings.params(2);
+        let share = Share { flow: former.flow.map(|of| FlowShare { traffic: flow.traffic, ..of }), ..*share };
+        if let Some(session) = self.shares.get_mut(id) {
+            session.share = Share { partition: former.partition, ..share };
+            session.state = State::Admitted(link_work(&ask.traffic, ask.octets, &params));
+            if let Some(packets) = &mut session.packets {
+                (packets.ask, packets.delay) = (ask, Span::ZERO);
+            }
+        }
+        Ok(self.relax(id, wanted).unwrap_or(wanted))
+    }
+
+    /// The same for packets that are no more than those before, as long as there is room for the points of
+    /// their bound.
+    pub fn lessen(&mut self, now: Instant, id: SessionId, share: &Share, delay: Span) {
+        // A share that stays too large harms nobody's bound.
+        _ = self.reshape(now, id, share, (delay, delay));
+    }
+
+    fn lose_flow(&mut self, now: Instant, id: SessionId) {
+        self.shares.sessions.retain(|session| session.id != id);
+        self.event(MediumEvent::ReservationLost { session: id });
+        self.open_when_unshared(now);
     }
 
     /// The port of a flow, for its certificate; `None` for a session that is no flow of the guaranteed class.

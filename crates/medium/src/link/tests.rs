@@ -13,6 +13,7 @@ use rota_wire::{Announce, ETHERNET_HEADER_OCTETS, LINK_HEADER_OCTETS, TAG_OCTETS
 mod groups;
 mod lives;
 mod offers;
+mod reshape;
 mod statistical;
 
 const HEADERS: u64 = (ETHERNET_HEADER_OCTETS + LINK_HEADER_OCTETS + UNIT_HEADER_OCTETS + TAG_OCTETS) as u64;

@@ -11,7 +11,10 @@ use super::outbox::Pending;
 use crate::door::StationId;
 use crate::door::{SessionId, Share};
 use crate::event::MediumEvent;
-use rota_admission::{Growth, Pace, Request, admit, grow, shrunk, standing, standing_slots};
+use rota_admission::{
+    Admitted, Growth, Pace, Request, SegmentParams, SessionSlot, admit, grow, shrunk, standing,
+    standing_slots,
+};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, Slot, SlotList, StationSet, Token};
 
@@ -64,6 +67,8 @@ pub(super) struct Session {
     pub(super) state: SessionState,
     /// A new size asked for, and whether nothing is left that needs the old one.
     pub(super) resize: Option<(u32, bool)>,
+    /// The smaller packets and the pace that it has from the next visit on.
+    pub(super) less: Option<(u32, Pace)>,
 }
 
 impl Rether {
@@ -77,7 +82,8 @@ impl Rether {
         if self.joins_group(id, &share) {
             return;
         }
-        self.shares.sessions.push(Session { id, share, state: SessionState::Waiting, resize: None });
+        let (state, resize, less) = (SessionState::Waiting, None, None);
+        self.shares.sessions.push(Session { id, share, state, resize, less });
         self.ask_for_token(now);
     }
 
@@ -115,6 +121,35 @@ impl Rether {
             // Its slot brings the token within a cycle: there is no need to ask for it.
             session.resize = Some((unit_octets_max, false));
         }
+    }
+
+    /// A session whose packets are no larger and no more in a cycle than before gives back what it needs no
+    /// more, at the next visit. No promise is touched: slots behind its own get earlier.
+    pub fn lessen(&mut self, id: SessionId, share: &Share) {
+        let Share { unit_octets_max, pace, .. } = *share;
+        let Some(session) = self.session(id) else { return };
+        let had = session.share;
+        let is_less = unit_octets_max <= had.unit_octets_max && pace.units() <= had.pace.units();
+        if is_less && (unit_octets_max, pace) != (had.unit_octets_max, had.pace) {
+            // Its slot brings the token within a cycle.
+            session.less = Some((unit_octets_max, pace));
+        }
+    }
+
+    /// The figures that a session will have once it has given back what this share does not need.
+    pub fn lessened(&self, id: SessionId, share: &Share) -> Option<Admitted> {
+        let (token, params) = (self.list()?, self.settings.params(self.ring_size()));
+        let session = self.shares.sessions.iter().find(|session| session.id == id)?;
+        let nth = self.shares.parts.iter().position(|part| part.session == id)?;
+        let index = self.own_slot(token, nth)?;
+        let (mut slots, count) = admission_slots(token.slots.as_slice());
+        let (_, before) = taken(&params, session.share.unit_octets_max, session.share.pace);
+        let (carried, behind) = taken(&params, share.unit_octets_max, share.pace);
+        slots[index].tht = slots[index].tht.minus(before.minus(behind));
+        let of = Session { share: *share, ..session.clone() };
+        let request = self.request_of(&of, share.unit_octets_max);
+        let part = SessionSlot { index, share: carried };
+        Some(standing(&slots[..count], &[part], &request, &params))
     }
 
     /// True if a smaller size that was asked for may take effect at the next visit.
@@ -165,6 +200,7 @@ impl Rether {
         self.close_sessions(token);
         self.cut_relieved(token);
         self.shrink_sessions(token);
+        self.lessen_sessions(token);
         self.admit_sessions(token);
         if self.master(token) == self.own.station {
             self.admit_joiners(now, token);
@@ -251,6 +287,29 @@ impl Rether {
         let saved = joined(old).minus(joined(share));
         let slot = &mut token.slots.as_mut_slice()[index];
         slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
+    }
+
+    /// Shares of which less is needed. The list may have lost a slot meanwhile, as in [`Self::cut_part`].
+    fn lessen_sessions(&mut self, token: &mut Token) {
+        for at in 0..self.shares.sessions.len() {
+            let session = &mut self.shares.sessions[at];
+            let Some((octets, pace)) = session.less.filter(|_| session.state == SessionState::Reserved)
+            else {
+                continue;
+            };
+            session.less = None;
+            let (id, had) = (session.id, session.share);
+            (session.share.unit_octets_max, session.share.pace) = (octets, pace);
+            let params = self.settings.params(self.ring_size());
+            let (_, before) = taken(&params, had.unit_octets_max, had.pace);
+            let (share, behind) = taken(&params, octets, pace);
+            let Some(nth) = self.shares.parts.iter().position(|part| part.session == id) else { continue };
+            self.shares.parts[nth].share = share.get() as u32;
+            let Some(index) = self.own_slot(token, nth) else { continue };
+            let slot = &mut token.slots.as_mut_slice()[index];
+            let tht = Span::from_nanos(u64::from(slot.tht_ns)).minus(before.minus(behind));
+            slot.tht_ns = tht.as_nanos() as u32;
+        }
     }
 
     fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&SlotUse) -> bool) {
@@ -486,6 +545,12 @@ impl Rether {
         }
         self.out.outbox.push_back(Pending::Leaving);
     }
+}
+
+/// What units of so many octets have of each unit in a cycle, and the time that it takes.
+fn taken(params: &SegmentParams, octets: u32, pace: Pace) -> (Octets, Span) {
+    let share = pace.share(Octets::new(octets.into()), &params.link.framing);
+    (share, rota_admission::tht_shared_joined(params, share, pace))
 }
 
 /// The reservation list as the admission tests read it.

@@ -12,9 +12,11 @@
 mod approach;
 mod change;
 mod invite;
+mod joint;
 mod names;
 mod reroute;
 mod sessions;
+mod status;
 mod terms;
 mod tree;
 
@@ -28,7 +30,7 @@ use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
     ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapEvent, RcapInitiation,
-    RcapOutput, Record, StatusCounts,
+    RcapOutput, Record,
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
@@ -336,17 +338,6 @@ impl Node {
         }
     }
 
-    /// Open channels whose sender is here are asked for their status from time to time.
-    fn ask_statuses(&mut self, now: Instant) {
-        let Some(across) = &mut self.across else { return };
-        let is_due = |end: &End| end.sending && end.state == State::Open && end.ask_status <= now;
-        let due = across.ends.iter().filter(|(_, end)| is_due(end)).map(|(id, _)| *id);
-        for id in due.collect::<Vec<_>>() {
-            across.ends.entry(id).and_modify(|end| end.ask_status = now + STATUS_EVERY);
-            across.ask_status(now, id);
-        }
-    }
-
     /// The nodes of the path of a channel that is sent here, the destination last, as they last told.
     pub fn path_of(&self, channel: ChannelId) -> &[Record] {
         self.end_across(channel).map_or(&[], |end| &end.nodes)
@@ -376,10 +367,13 @@ impl Node {
                     across.outbox.push_back((to, message));
                 }
             }
-            RcapOutput::Reserve { entry, hop, ask, late_most: late, partition, group, life } => {
-                let none = ChannelId::NONE;
-                let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits: false };
-                self.reserve_across(now, entry, asked);
+            RcapOutput::Reserve { entry, hop, ask, late_most: late, partition, group, life, former } => {
+                let (none, waits, joint) = (ChannelId::NONE, false, None);
+                let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits, joint };
+                match former {
+                    None => self.reserve_across(now, entry, asked),
+                    Some(former) => self.reserve_joint(now, entry, asked, &former),
+                }
             }
             RcapOutput::Prepare { of, hop, until } => self.prepare_across(now, of, hop, until),
             RcapOutput::Forgo { of } => self.forgo_across(now, &of),
@@ -409,8 +403,10 @@ impl Node {
                 self.leave_entry(entry);
                 let held = self.across.as_mut().and_then(|across| across.release(entry));
                 let of_others = |hop| self.across.as_ref().is_some_and(|of| of.entry_of(hop).is_some());
-                if let Some(held) = held.filter(|held| !held.waits && !of_others(held.hop)) {
-                    self.end_hop(now, held.hop);
+                match held.filter(|held| !held.waits) {
+                    Some(held) if of_others(held.hop) => self.leave_joint(now, entry, &held),
+                    Some(held) => self.end_hop(now, held.hop),
+                    None => {}
                 }
             }
             RcapOutput::Event(event) => self.on_rcap_event(now, event),
@@ -473,6 +469,10 @@ impl Node {
         let buffers = usize::try_from(channel.buffers).unwrap_or(usize::MAX);
         let Installed { traffic, regulator, delay, upstream, .. } = *channel;
         let spec = HopSpec { traffic, regulator, buffers, delay, upstream, local_id };
+        if held.joint.is_some() {
+            let octets = u32::try_from(channel.octets.get()).unwrap_or(u32::MAX);
+            return self.install_joint(entry, (&spec, octets), channel.label_in.map(|label| (label, from)));
+        }
         match (channel.label_in, from) {
             (None, _) => self.install_source(now, entry, held.hop, &spec),
             (Some(label), Some(from)) if channel.is_branch => {
@@ -590,26 +590,6 @@ impl Node {
             }
             RcapEvent::Status { channel, nodes } => self.on_status(now, channel, nodes),
             RcapEvent::NoStatus { channel } => self.on_status(now, channel, Vec::new()),
-        }
-    }
-
-    /// The sender learns how its channel fares at each node, and of units that did not arrive.
-    fn on_status(&mut self, now: Instant, channel: ChannelId, nodes: Vec<Record>) {
-        let Some(across) = &mut self.across else { return };
-        let Some(end) = across.ends.get_mut(&channel) else { return };
-        if let Some(last) = nodes.last() {
-            let StatusCounts { packets, dropped, .. } = last.counts;
-            let tally = Tally { units: packets, lost: dropped, ..Tally::default() };
-            let is_news = tally.broken() > end.tally.broken();
-            (end.tally, end.nodes) = (tally, nodes);
-            if is_news {
-                let port = end.port();
-                across.events.push_back((port, ChannelEvent::Told { channel, tally }));
-            }
-        }
-        let end = across.ends.get(&channel).map(|end| (end.key, end.state));
-        if let Some((key, State::Counting { cause, .. })) = end {
-            _ = across.rcap.close(now, key, cause);
         }
     }
 

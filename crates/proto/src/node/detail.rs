@@ -207,11 +207,16 @@ impl Node {
 
     /// The part of a hop over a link, with the bound that it has now: its port with all flows. One that no
     /// certificate has states 0 flows, one with more than a message holds their number alone.
-    pub(super) fn part_of_link(&self, now: Instant, hop: ChannelId) -> Vec<u8> {
+    /// A contract that takes the place of another one is stated in the place of both, with its bound.
+    pub(super) fn part_of_link(&self, now: Instant, hop: ChannelId, joint: Option<(Ask, Span)>) -> Vec<u8> {
         let written = |numbers: Vec<u64>| RcapTerms::written(2, numbers.into_iter());
         let Some(port) = self.port_of_hop(hop) else { return Vec::new() };
         let mut numbers = Vec::new();
         if let Some(FlowPort { load, mut flows, own }) = port.flow_port(now, hop) {
+            if let (Some((ask, delay)), Some(of)) = (joint, flows.get_mut(own)) {
+                let delay = delay.minus(port.medium().settings().link.host_slack);
+                *of = certificate::Standing { ask, delay, ..*of };
+            }
             let part = PortPart::of(&port.medium().settings().link, load, &mut flows, own);
             part.write(&flows, &mut |number| numbers.push(number));
         }

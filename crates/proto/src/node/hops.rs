@@ -428,7 +428,7 @@ impl Node {
     // ---- places ---------------------------------------------------------------------------------------
 
     /// The line of a port that knows a station, which takes part in the segment as this one does.
-    fn line_towards(&self, port: PortId, station: MacAddr) -> Result<usize, HopError> {
+    pub(super) fn line_towards(&self, port: PortId, station: MacAddr) -> Result<usize, HopError> {
         let at = self.place(port).ok_or(HopError::NoPort(port))?;
         let segment = Segment::of(&self.lines[at].port);
         if segment.station() == 0 {

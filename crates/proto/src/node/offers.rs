@@ -18,10 +18,13 @@ impl Node {
     /// The hop of an entry has the cheapest reservation that keeps this bound from now on.
     pub(super) fn relax_across(&mut self, now: Instant, entry: EntryId, delay: Span) {
         let held = self.across.as_ref().and_then(|across| across.held.get(&entry)).copied();
+        if held.is_some_and(|held| held.joint.is_some()) {
+            return self.relax_joint(now, entry, delay);
+        }
         let relaxed = held.and_then(|held| {
             let bound = self.relax_hop(held.hop, delay)?;
             let HopOffer { offer, .. } = self.offer_of_link(entry, held.hop, bound)?;
-            Some((offer, self.part_of_link(now, held.hop)))
+            Some((offer, self.part_of_link(now, held.hop, None)))
         });
         let Some((offer, terms)) = relaxed else { return self.keep_across(now, entry) };
         if let Some(across) = &mut self.across {
@@ -210,7 +213,8 @@ pub(super) fn kind_of(settings: &rota_medium::Settings) -> u8 {
     }
 }
 
-fn denied(test: RcapTest) -> HopDenied {
+/// A refusal without numbers.
+pub(super) fn denied(test: RcapTest) -> HopDenied {
     HopDenied::new(test, Span::ZERO)
 }
 

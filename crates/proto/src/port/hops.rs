@@ -6,13 +6,13 @@ use super::Port;
 use super::units::{DATA_OFFSET, UnitQueue};
 use crate::io::{ChannelId, FrameBuf, Output, UnitFate, UnitRef, session_of};
 use crate::rtip::packets::{NotTaken, Packets};
-use crate::rtip::{HopCounts, PacketCounters};
-use rota_admission::LINK_AHEAD;
-use rota_admission::rtip::Chance;
+use crate::rtip::{HopCounts, HopShare, HopSpec, PacketCounters};
+use rota_admission::rtip::{Chance, Denied, Traffic};
+use rota_admission::{Admitted, LINK_AHEAD};
 use rota_medium::BODY;
 use rota_medium::door::{self, Grant, MediumKind};
 use rota_medium::link::FlowPort;
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{PayloadKind, RtipHeader, TAG_OCTETS};
 
 impl Port {
@@ -23,6 +23,86 @@ impl Port {
             self.groups.add(group, packets.traffic_of_group());
         }
         queue.packets = Some(Box::new(packets));
+    }
+
+    /// Another contract takes the place of the one of a hop ([`Packets::join_contract`]). False if the hop
+    /// has none, or a change is under way.
+    pub(crate) fn join_contract(
+        &mut self,
+        hop: ChannelId,
+        (spec, octets, both): (&HopSpec, u32, Traffic),
+        label_in: Option<u16>,
+    ) -> bool {
+        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
+        let Some(packets) = packets.filter(|packets| !packets.has_two_contracts()) else { return false };
+        packets.join_contract(spec, octets, both, label_in);
+        self.look_for_eligible();
+        true
+    }
+
+    /// The contract whose place another one has taken is over: the share is made that of the other one.
+    pub(crate) fn settle_contract(&mut self, now: Instant, hop: ChannelId, share: Option<(HopShare, Span)>) {
+        // What is left of it is beyond its traffic, and its end takes it along.
+        let given_up = self.counters.packets.given_up;
+        while self.packets_of(hop).is_some_and(Packets::is_first_former) {
+            self.end_packet(now, hop, now, UnitFate::Dropped);
+        }
+        self.counters.packets.ended += self.counters.packets.given_up - given_up;
+        self.counters.packets.given_up = given_up;
+        if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+            packets.settle_contract();
+        }
+        self.look_for_eligible();
+        self.lessen(now, hop, share);
+    }
+
+    /// The figures of a hop's share of a RETHER segment once it has become this one.
+    pub(crate) fn lessened(&self, hop: ChannelId, share: &HopShare) -> Option<Admitted> {
+        self.medium.lessened(session_of(hop), &share.of_port())
+    }
+
+    fn packets_of(&self, hop: ChannelId) -> Option<&Packets> {
+        self.units.get(hop)?.packets.as_deref()
+    }
+
+    fn lessen(&mut self, now: Instant, hop: ChannelId, share: Option<(HopShare, Span)>) {
+        if let Some((share, delay)) = share {
+            self.medium.lessen(now, session_of(hop), &share.of_port(), delay);
+            self.heed(now);
+        }
+    }
+
+    /// The other contract is over, and the first one goes on with its share. False if packets of the other
+    /// one wait here.
+    pub(crate) fn part_contract(
+        &mut self,
+        now: Instant,
+        hop: ChannelId,
+        share: Option<(HopShare, Span)>,
+    ) -> bool {
+        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
+        if !packets.is_none_or(|packets| packets.part_contract()) {
+            return false;
+        }
+        self.look_for_eligible();
+        self.lessen(now, hop, share);
+        true
+    }
+
+    /// Has the share of a hop carry these packets, within `most` at most; its bound from now on.
+    ///
+    /// # Errors
+    /// They do not fit. The share is what it was.
+    pub(crate) fn enlarge(
+        &mut self,
+        now: Instant,
+        hop: ChannelId,
+        share: &HopShare,
+        bounds: (Span, Span),
+    ) -> Result<Span, (Denied, Option<Octets>)> {
+        let enlarged = self.medium.enlarge(now, session_of(hop), &share.of_port(), bounds);
+        self.heed(now);
+        enlarged
     }
 
     /// Units that a source's hop takes.

@@ -3,7 +3,8 @@
 //! Most calls are the door that every medium has (`medium/src/door.rs`). The part at the end is RETHER's own:
 //! another medium answers it with nothing.
 
-use rota_admission::rtip::Chance;
+use rota_admission::Admitted;
+use rota_admission::rtip::{Chance, Denied, NodeTest};
 use rota_contract::NodeId;
 use rota_medium::door::PartitionLoad;
 use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, GroupLoad, Identity, Note};
@@ -15,7 +16,7 @@ use rota_medium::{
     Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
     WillName,
 };
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 use rota_wire::{Generation, Key, Kind, MacAddr, PayloadKind, Slot, Token};
 
 /// The medium of a port.
@@ -422,6 +423,37 @@ impl Medium {
         match self {
             Self::Link(link) => link.chance_of(id),
             Self::Rether(_) => Chance::NEVER,
+        }
+    }
+
+    /// Has a flow of a link carry these packets in the place of its own, with the bound that it should have,
+    /// or the shortest one: its bound now. Nothing else than a flow can carry more.
+    ///
+    /// # Errors
+    /// They do not fit within the longest bound. All is as it was.
+    pub(super) fn enlarge(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        share: &Share,
+        bounds: (Span, Span),
+    ) -> Result<Span, (Denied, Option<Octets>)> {
+        match self {
+            Self::Link(link) => link.reshape(now, id, share, bounds),
+            Self::Rether(_) => Err((Denied::new(NodeTest::Unsupported, Span::ZERO), None)),
+        }
+    }
+
+    /// The figures that a share of a RETHER segment will have once it carries no more than this.
+    pub(super) fn lessened(&self, id: SessionId, share: &Share) -> Option<Admitted> {
+        self.rether()?.lessened(id, share)
+    }
+
+    /// A share carries less from now on: these packets, within this bound.
+    pub(super) fn lessen(&mut self, now: Instant, id: SessionId, share: &Share, delay: Span) {
+        match self {
+            Self::Link(link) => link.lessen(now, id, share, delay),
+            Self::Rether(rether) => rether.lessen(id, share),
         }
     }
 

@@ -57,7 +57,7 @@ impl Pending {
     /// The request for the second path.
     pub(super) fn demand(&self, first: Demand) -> Demand {
         let apart = Nodes::of(self.between());
-        Demand { again: Some(Again { is_change: false, avoid: None, apart }), ..first }
+        Demand { again: Some(Again { avoid: None, apart, ..Again::default() }), ..first }
     }
 }
 

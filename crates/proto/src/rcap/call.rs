@@ -41,6 +41,9 @@ pub(super) struct Call {
     /// the one that was asked for, and that one.
     pub(super) shortened: Option<(RcapDenied, Span)>,
     pub(super) paths: Paths,
+    /// The refusal of a change that would have taken the place of the open contract: it is asked for beside
+    /// that one.
+    pub(super) beside: Option<RcapDenied>,
 }
 
 impl Call {
@@ -48,6 +51,7 @@ impl Call {
     pub(super) fn new(demand: Demand, until: Instant) -> Self {
         let (demand, paths) = (Demand { path: Nodes::default(), ..demand }, Paths::default());
         let (retry_at, broken, change, pending, shortened) = (None, None, None, None, None);
+        let beside = None;
         Self {
             demand,
             attempts: 0,
@@ -59,6 +63,7 @@ impl Call {
             pending,
             shortened,
             paths,
+            beside,
         }
     }
 
@@ -74,12 +79,14 @@ impl Call {
         }
         let apart = Nodes::default();
         if self.change.is_some() {
-            return Demand { again: Some(Again { is_change: true, avoid: None, apart }), ..self.demand };
+            let takes_place = self.beside.is_none();
+            let again = Again { is_change: true, takes_place, avoid: None, apart };
+            return Demand { again: Some(again), ..self.demand };
         }
         let Some((broken, tries)) = &mut self.broken else { return self.demand };
         *tries = tries.saturating_add(1);
         let avoid = broken.avoid.filter(|_| *tries % 2 == 1);
-        Demand { again: Some(Again { is_change: false, avoid, apart }), ..self.demand }
+        Demand { again: Some(Again { avoid, apart, ..Again::default() }), ..self.demand }
     }
 
     /// The same demand with this D_max.
@@ -200,7 +207,8 @@ impl Rcap {
         let shortened = shortened.map(|(first, _)| RcapDenied { nearest_delay_ns: 0, ..first });
         let denied = shortened.unwrap_or(denied);
         let told = call.paths.heard(denied);
-        match self.next_attempt(now, call.clone(), &denied) {
+        let next = self.next_attempt(now, call.clone(), &denied);
+        match next.or_else(|| self.asked_beside(now, channel, told)) {
             Some(call) => {
                 self.calls.insert(channel, call);
             }
@@ -209,8 +217,10 @@ impl Rcap {
                     self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
                 }
                 Some(Call { pending: Some(pending), .. }) => self.no_second(now, &pending, told),
-                Some(Call { change: Some(_), .. }) => {
-                    self.tell(RcapEvent::NotChanged { channel, denied: told });
+                Some(Call { change: Some(_), beside, .. }) => {
+                    // A hop that cannot grow has said nothing of the contract.
+                    let first = beside.filter(|first| first.test != RcapTest::Unsupported);
+                    self.tell(RcapEvent::NotChanged { channel, denied: first.unwrap_or(told) });
                 }
                 _ => {
                     self.end_answer(now, channel, Some(told));
@@ -267,6 +277,22 @@ impl Rcap {
         let at = now + wait;
         call.retry_at = Some(at);
         (at < call.until).then_some(call)
+    }
+
+    /// The call for a change that no hop can have in the place of the open contract: once more, beside that
+    /// one. A word of its receiver is final.
+    fn asked_beside(&self, now: Instant, channel: ChannelId, told: RcapDenied) -> Option<Call> {
+        let call = self.calls.get(&channel).filter(|call| call.change.is_some() && call.pending.is_none())?;
+        let is_of_hops = self.stands_in_the_way(&told);
+        if call.beside.is_some() || call.is_over || !call.demand.is_plain() || !is_of_hops {
+            return None;
+        }
+        let demand = match call.shortened {
+            Some((_, asked)) => call.keeping(asked)?,
+            None => call.demand,
+        };
+        let next = Call { attempts: call.attempts, change: call.change, ..Call::new(demand, call.until) };
+        (now < call.until).then_some(Call { retry_at: Some(now), beside: Some(told), ..next })
     }
 
     fn window(&self, attempts: u16) -> Span {

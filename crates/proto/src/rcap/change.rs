@@ -8,22 +8,27 @@
 //! destination  Open ──request, change──► both open ──close of one of them──► Open by the other one
 //! ```
 //!
-//! The request goes under the channel's next attempt. Each node reserves the whole new contract *beside* the
-//! old one and tests it as it tests a new channel; only quotas count one of the two. The destination asks no
-//! program: it tests the memory that the program has. With the accept the source gives its next unit to the
-//! new contract, so that the first packet of that one names the unit with which the contract begins. The old
-//! one ends when its last packet has had the time that was promised to it.
+//! The request goes under the channel's next attempt. On the hops from the source on which both contracts
+//! come the same way the new one *takes the place* of the old one: the node reserves the greater of both
+//! ([`Ledger::former`]), and the packets of both wait in one queue, in their order. Decision 038 has the
+//! proof. On every other hop the node reserves the whole new contract *beside* the old one and tests it as it
+//! tests a new channel. Quotas count one of the two. The destination asks no program: it tests the memory
+//! that the program has. With the accept the source gives its next unit to the new contract, so that the
+//! first packet of that one names the unit with which the contract begins. The old one ends when its last
+//! packet has had the time that was promised to it.
 //!
-//! Packets of the new contract may be quicker than the last ones of the old one. Each contract keeps its own
-//! bound on every node, since none serves the other one's packets. So only the destination restores the
-//! order: it holds what comes too early (`rtip/hold.rs`).
+//! Behind a hop where both are reserved packets of the new contract may be quicker than the last ones of the
+//! old one. Each contract keeps its own bound there, since none serves the other one's packets. So only the
+//! destination restores the order: it holds what comes too early (`rtip/hold.rs`).
 //!
 //! A denial, a lease that ends, a failure of the new way: the new entry goes, and the old one was never
 //! touched. The failure of the old way before the accept ends the change, and the channel looks for another
 //! way by the contract that it had. Of two open entries at a destination the one that stays is the channel;
 //! the source, which alone decides, closes the other one.
 //!
-//! Departure: on a link or segment that both contracts use, the greater of them would suffice.
+//! A change that no node can have in the place of the old contract is asked for once more, beside it on every
+//! hop: one with a shorter bound than the old one leaves to its links, say. A change of a statistical channel
+//! and of a member of a group is asked for so from the beginning.
 
 use super::Rcap;
 use super::call::{ATTEMPTS_MAX, Call};
@@ -87,9 +92,14 @@ impl Rcap {
             let asked = request.messages.s_max.get();
             return Err(RcapCallError::Room { asked, room: room.get() });
         }
-        let (life, heard) = (entry.demand.request.life, entry.demand.heard);
+        let life = entry.demand.request.life;
         let request = ChannelRequest { destination, service, uid, room, reroute, life, ..request };
-        let demand = Demand::of(heard, request)?;
+        // In packets of the size that it has, less is less of each share, too.
+        let (heard, packets) = (entry.demand.heard, entry.demand.packets);
+        let packet_max = request.packet_max.min(packets.octets);
+        let alike = Demand::of(heard, ChannelRequest { packet_max, ..request });
+        let alike = alike.ok().filter(|of| packets.traffic.carries(&of.packets.traffic));
+        let demand = alike.map_or_else(|| Demand::of(heard, request), Ok)?;
         if self.ledger.all_of(&key).any(|id| self.ledger.get(id).is_some_and(|of| of.standby.is_some())) {
             return Err(RcapCallError::HasSecond);
         }
@@ -125,6 +135,18 @@ impl Rcap {
         if let Some(entry) = standing.and_then(|id| self.ledger.get_mut(id)) {
             entry.newest = entry.newest.max(of.attempt);
         }
+    }
+
+    /// True if a refusal speaks of what a change would have shared with the open contract.
+    pub(super) const fn stands_in_the_way(&self, denied: &RcapDenied) -> bool {
+        use RcapTest as Test;
+        matches!(
+            denied.test,
+            Test::Load | Test::EdfExact | Test::RcspLevel | Test::RetherShare | Test::CyclePackets
+        ) || matches!(
+            denied.test,
+            Test::PathDelay | Test::PathJitter | Test::Undecided | Test::TableFull | Test::Unsupported
+        )
     }
 
     /// The accept of a change has come back to the source.

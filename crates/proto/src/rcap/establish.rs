@@ -111,7 +111,8 @@ impl Rcap {
             return Ok(entry);
         }
         let (partition, group, hop) = (request.partition, request.group_share(), route.hop);
-        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, partition, group, life };
+        let former = self.ledger.former(entry);
+        let reserve = RcapOutput::Reserve { entry, hop, ask, late_most, partition, group, life, former };
         self.outputs.push_back(reserve);
         Ok(entry)
     }

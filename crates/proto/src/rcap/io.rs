@@ -123,6 +123,17 @@ pub struct HopOffer {
     pub percent: u8,
 }
 
+/// The open contract of a channel whose place another one takes at a hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Former {
+    /// Its entry.
+    pub entry: EntryId,
+    /// What it has here.
+    pub offer: HopOffer,
+    /// The packets of both, as the source's clock shows them.
+    pub traffic: Traffic,
+}
+
 /// The refusal of the local medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopDenied {
@@ -317,6 +328,8 @@ pub enum RcapOutput {
         group: Option<GroupShare>,
         /// When it counts here, with all that clocks and messages may be wrong by.
         life: Life,
+        /// The contract whose place it takes: the greater of both is to be reserved.
+        former: Option<Former>,
     },
     /// A request that will need this hop is on its way: a segment in plain mode switches to token mode until
     /// the request has come, or until then. There is no answer.

@@ -2,7 +2,7 @@
 //! here or in a table beside, from [`Ledger::add`] to [`Ledger::remove`].
 
 use super::backup::Standby;
-use super::io::{ChannelKey, EntryId, HopOffer, NextHop};
+use super::io::{ChannelKey, EntryId, Former, HopOffer, NextHop};
 use super::labels::Labels;
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
@@ -352,6 +352,25 @@ impl Ledger {
         };
         let (with, other) = self.entries.iter().find(|(of, other)| **of != id && has_it(other))?;
         Some((*with, other.records.last()?.hop))
+    }
+
+    /// The open contract whose place a change takes at this node: its packets have come over the same nodes
+    /// and ports, and go to the same next node. So they stand in one order at all hops before, too.
+    pub(super) fn former(&self, id: EntryId) -> Option<Former> {
+        let entry = self.entries.get(&id).filter(|entry| entry.demand.takes_place())?;
+        let with = self.all_of(&entry.key()).find(|other| *other != id)?;
+        let old = self.entries.get(&with).filter(|old| old.state.is_open() && old.standby.is_none())?;
+        let is_same = |(a, b): (&Record, &Record)| (a.node, a.port) == (b.node, b.port);
+        let (one, two) = (entry.stem(), old.stem());
+        let is_one_way = entry.hop == old.hop
+            && entry.before == old.before
+            && one.len() == two.len()
+            && one.iter().zip(two).all(is_same);
+        let is_alike =
+            old.demand.is_plain() && old.demand.request.partition == entry.demand.request.partition;
+        let traffic = old.demand.packets.traffic.greater(&entry.demand.packets.traffic);
+        let offer = old.records.last()?.hop;
+        (is_one_way && is_alike).then_some(Former { entry: with, offer, traffic })
     }
 
     /// True if another branch of that tree ends here: one program of a node gets its packets.

@@ -61,7 +61,7 @@ mod status;
 mod tests;
 
 pub use io::{
-    ChannelKey, ChannelRequest, Ending, EntryId, HopDenied, HopOffer, Installed, Invitation, NextHop,
+    ChannelKey, ChannelRequest, Ending, EntryId, Former, HopDenied, HopOffer, Installed, Invitation, NextHop,
     Promise, RcapCallError, RcapEvent, RcapOutput, StatusCounts,
 };
 pub use limits::{Quota, RcapLimits};
@@ -328,6 +328,12 @@ impl Rcap {
     /// Local ids by which frames of programs are sorted out.
     pub fn faced(&self) -> usize {
         self.ledger.labels.faced()
+    }
+
+    /// True if the hop of an entry leads to the destination.
+    pub fn is_last_hop(&self, entry: EntryId) -> bool {
+        let entry = self.ledger.get(entry);
+        entry.is_some_and(|of| of.hop.map(|hop| hop.node) == Some(of.demand.request.destination))
     }
 
     /// The node before, on the path of an entry; none at the source.

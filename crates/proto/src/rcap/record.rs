@@ -177,6 +177,8 @@ pub(super) struct Demand {
 pub(super) struct Again {
     /// True if the open channel is to change; false if its path has failed, and another one is asked for.
     pub(super) is_change: bool,
+    /// The change takes the place of the open contract where both come the same way.
+    pub(super) takes_place: bool,
     /// The node that failed, to be passed by where another way is known.
     pub(super) avoid: Option<NodeId>,
     /// The nodes of the first path, if it is for a second one.
@@ -256,6 +258,7 @@ impl Demand {
         let known = |again: RcapAgain<'_>| Some(again.avoid).filter(|node| node.is_known());
         let again = wire.again.map(|again| Again {
             is_change: again.is_change,
+            takes_place: again.takes_place,
             avoid: known(again),
             apart: Nodes::of(again.apart.iter()),
         });
@@ -315,8 +318,9 @@ impl Demand {
             chances: RcapChances { late_most, loss_most },
             reroute_ns: request.reroute.as_nanos(),
             room: octets(request.room),
-            again: self.again.map(|Again { is_change, avoid, .. }| RcapAgain {
+            again: self.again.map(|Again { is_change, takes_place, avoid, .. }| RcapAgain {
                 is_change,
+                takes_place,
                 avoid: avoid.unwrap_or(NodeId::UNKNOWN),
                 apart,
             }),
@@ -334,6 +338,18 @@ impl Demand {
     /// True if it is for an open channel that is to change.
     pub(super) fn is_change(&self) -> bool {
         self.again.is_some_and(|again| again.is_change)
+    }
+
+    /// True if it may have one reservation with another contract of its channel: both are guaranteed, are
+    /// needed at once and for ever, and share nothing with others.
+    pub(super) fn is_plain(&self) -> bool {
+        let request = &self.request;
+        request.may_share() && request.group.is_none() && !self.is_branch() && !self.is_second()
+    }
+
+    /// True if it takes the place of the open contract where both come the same way.
+    pub(super) fn takes_place(&self) -> bool {
+        self.is_plain() && self.again.is_some_and(|again| again.is_change && again.takes_place)
     }
 
     /// True if it is for a second path of a channel that is open.

@@ -20,6 +20,11 @@
 //! dropped only if that is more than d. So none is dropped where L ≤ d. None passes before the one that came
 //! before it.
 
+//!
+//! *Two contracts in one queue.* A contract takes the place of another one (`rcap/change.rs`). Each packet
+//! passes the regulator of its contract, and the one of all packets, whose traffic is the greater of both. It
+//! states its own contract's deadline, and is due by the earlier one of both.
+
 use rota_admission::rtip::{RateJitter, Regulator, Traffic, delay_jitter_ahead};
 use rota_units::{Instant, Span};
 
@@ -30,6 +35,32 @@ pub(super) struct Pacer {
     expected: RateJitter<Box<[Instant]>>,
     traffic: Traffic,
     delay: Span,
+    next: Option<Box<Next>>,
+}
+
+/// The contract that takes the place of another one.
+#[derive(Clone, Debug)]
+struct Next {
+    traffic: Traffic,
+    delay: Span,
+    expected: RateJitter<Box<[Instant]>>,
+    /// Of all packets.
+    both: RateJitter<Box<[Instant]>>,
+}
+
+/// The times of a packet at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) eligible: Instant,
+    /// By when its contract has it leave.
+    pub(super) deadline: Instant,
+    /// By when the share has it leave; never later.
+    pub(super) due: Instant,
+}
+
+/// The memory of a regulator: one place for each packet of an interval.
+fn history(traffic: &Traffic) -> Box<[Instant]> {
+    vec![Instant::ZERO; traffic.burst() as usize].into_boxed_slice()
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +76,7 @@ enum Hold {
 }
 
 impl Pacer {
-    /// Takes the memory of the regulator: one place for each packet of an interval.
+    /// Takes the memory of the regulator.
     pub(super) fn new(traffic: Traffic, regulator: Regulator, delay: Span) -> Self {
         Self::of(traffic, Hold::Regulated(regulator), delay)
     }
@@ -57,16 +88,36 @@ impl Pacer {
     }
 
     fn of(traffic: Traffic, hold: Hold, delay: Span) -> Self {
-        let places = traffic.burst() as usize;
-        let history = vec![Instant::ZERO; places].into_boxed_slice();
-        Self { hold, expected: RateJitter::new(traffic, history), traffic, delay }
+        Self { hold, expected: RateJitter::new(traffic, history(&traffic)), traffic, delay, next: None }
+    }
+
+    /// From now on packets of another contract come, too; those of both conform to `both`.
+    pub(super) fn join(&mut self, traffic: Traffic, delay: Span, both: Traffic) {
+        let expected = RateJitter::new(traffic, history(&traffic));
+        let both = RateJitter::behind(&self.expected, both, history(&both));
+        self.next = Some(Box::new(Next { traffic, delay, expected, both }));
+    }
+
+    /// The other contract stands alone from now on.
+    pub(super) fn settle(&mut self) {
+        if let Some(next) = self.next.take() {
+            (self.expected, self.traffic, self.delay) = (next.expected, next.traffic, next.delay);
+        }
+    }
+
+    /// The other contract is over.
+    pub(super) fn part(&mut self) {
+        self.next = None;
     }
 
     /// Whenever the next packet comes, it is not eligible before.
     pub(super) fn earliest(&self) -> Instant {
         match self.hold {
             Hold::Metered { .. } | Hold::Regulated(Regulator::None) => Instant::ZERO,
-            Hold::Regulated(_) => self.expected.earliest(),
+            Hold::Regulated(_) => match &self.next {
+                Some(next) => next.both.earliest(),
+                None => self.expected.earliest(),
+            },
         }
     }
 
@@ -75,11 +126,11 @@ impl Pacer {
         self.traffic
     }
 
-    /// The next packet has come: when it is eligible, and its deadline. It says that it left the node before
-    /// by `ahead` before its deadline there. `None` for one that is dropped.
-    pub(super) fn next(&mut self, arrival: Instant, ahead: Span) -> Option<(Instant, Instant)> {
+    /// The next packet has come, of the contract that takes the place of the other one or not. It says that
+    /// it left the node before by `ahead` before its deadline there. `None` for one that is dropped.
+    pub(super) fn next(&mut self, arrival: Instant, ahead: Span, is_of_next: bool) -> Option<Times> {
         let stated = delay_jitter_ahead(arrival, ahead);
-        let (eligible, expected) = match &mut self.hold {
+        let regulator = match &mut self.hold {
             Hold::Metered { leeway, last } => {
                 let expected = self.expected.expected(stated);
                 let conforms_at = expected.minus(*leeway);
@@ -89,15 +140,26 @@ impl Pacer {
                 self.expected.enter(expected);
                 // The variation of a link would let one overtake the one before.
                 *last = stated.max(*last).max(conforms_at);
-                (*last, *last)
+                let due = *last + self.delay;
+                return Some(Times { eligible: *last, deadline: due, due });
             }
-            Hold::Regulated(regulator) => {
-                let is_ahead = matches!(regulator, Regulator::DelayAhead { .. });
-                let expected = self.expected.eligible(if is_ahead { stated } else { arrival });
-                (if *regulator == Regulator::None { arrival } else { expected }, expected)
+            Hold::Regulated(regulator) => *regulator,
+        };
+        let comes = if matches!(regulator, Regulator::DelayAhead { .. }) { stated } else { arrival };
+        let (expected, delay, due) = match &mut self.next {
+            None => (self.expected.eligible(comes), self.delay, self.delay),
+            Some(next) => {
+                let (own, delay) = match is_of_next {
+                    true => (&mut next.expected, next.delay),
+                    false => (&mut self.expected, self.delay),
+                };
+                let expected = next.both.eligible(own.expected(comes));
+                own.enter(expected);
+                (expected, delay, self.delay.min(next.delay))
             }
         };
-        Some((eligible, expected + self.delay))
+        let eligible = if regulator == Regulator::None { arrival } else { expected };
+        Some(Times { eligible, deadline: expected + delay, due: expected + due })
     }
 }
 
@@ -118,21 +180,31 @@ mod tests {
         Traffic::periodic(ms(10)).unwrap()
     }
 
+    /// When the next packet is eligible, and by when it leaves.
+    fn passes(pacer: &mut Pacer, arrival: Instant, ahead: Span) -> Option<(Instant, Instant)> {
+        pacer.next(arrival, ahead, false).map(|times| (times.eligible, times.due))
+    }
+
     #[test]
     fn a_packet_delays_those_behind_it_by_what_it_is_late_beyond_the_leeway() {
         let ahead = Regulator::DelayAhead { step: Span::ZERO };
         // Due at 20, 30 and 40: the first one comes 15 late, the others 2 and 5 before.
         let came = [(at(35), ms(0)), (at(35), ms(2)), (at(35), ms(5))];
-        let eligible =
-            |mut pacer: Pacer| came.map(|(at, ahead)| pacer.next(at, ahead).map(|(eligible, _)| eligible));
+        let eligible = |mut pacer: Pacer| {
+            came.map(|(at, ahead)| pacer.next(at, ahead, false).map(|times| times.eligible))
+        };
         assert_eq!(eligible(Pacer::new(every_ten(), ahead, ms(9))), [at(35), at(45), at(55)].map(Some));
         let metered = |leeway| eligible(Pacer::of_statistical(every_ten(), leeway, ms(9)));
         assert_eq!(metered(ms(15)), [at(35), at(37), at(40)].map(Some));
         assert_eq!(metered(ms(7)), [Some(at(35)), Some(at(38)), Some(at(48))], "late beyond all bounds");
         assert_eq!(metered(ms(5)), [Some(at(35)), Some(at(40)), None]);
         let mut pacer = Pacer::of_statistical(every_ten(), ms(15), ms(9));
-        assert_eq!(pacer.next(at(10), ms(5)), Some((at(15), at(24))));
-        assert_eq!(pacer.next(at(10), ms(4)), Some((at(15), at(24))), "none overtakes the one before");
+        assert_eq!(passes(&mut pacer, at(10), ms(5)), Some((at(15), at(24))));
+        assert_eq!(
+            passes(&mut pacer, at(10), ms(4)),
+            Some((at(15), at(24))),
+            "none overtakes the one before"
+        );
     }
 
     /// A neighbour that sends ten times as much: the leeway at once, then the contract, each of these packets
@@ -141,7 +213,7 @@ mod tests {
     fn a_flood_of_the_statistical_class_gets_what_its_contract_states() {
         let mut pacer = Pacer::of_statistical(every_ten(), ms(30), ms(25));
         let passed: Vec<_> = (0..1_000u64)
-            .filter_map(|came| pacer.next(at(came), Span::ZERO).map(|(at, _)| (came, at)))
+            .filter_map(|came| passes(&mut pacer, at(came), Span::ZERO).map(|(at, _)| (came, at)))
             .collect();
         // A packet that passes is delayed by the bound of 25 ms at most: 1,000 + 30 + 25 ms of traffic.
         assert_eq!(passed.len(), 106);
@@ -152,7 +224,7 @@ mod tests {
         assert!(apart[4..].iter().all(|apart| *apart == 10), "{apart:?}");
         // The neighbour comes to reason: what has passed before costs the channel nothing for long.
         let quiet = at(1_200);
-        assert_eq!(pacer.next(quiet, Span::ZERO), Some((quiet, quiet + ms(25))));
+        assert_eq!(passes(&mut pacer, quiet, Span::ZERO), Some((quiet, quiet + ms(25))));
     }
 
     proptest! {
@@ -173,13 +245,13 @@ mod tests {
             let (mut now, mut arrived, mut last) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
             for (pause, pauses, took, ahead) in steps {
                 now += ns(if pauses { pause } else { 0 });
-                let (sent, _) = source.next(now, Span::ZERO).expect("a source drops none");
+                let (sent, _) = passes(&mut source, now, Span::ZERO).expect("a source drops none");
                 let due = sent + ns(leeway);
                 // In order, and within the bound; it says no more than by how much it is ahead.
                 arrived = arrived.max(sent + ns(took % (leeway + 1)));
                 let ahead = ns(ahead % (due.since(arrived).as_nanos() + 1));
                 last = last.max(arrived + ahead);
-                prop_assert_eq!(pacer.next(arrived, ahead), Some((last, last + ns(delay))));
+                prop_assert_eq!(passes(&mut pacer, arrived, ahead), Some((last, last + ns(delay))));
             }
         }
 
@@ -199,10 +271,10 @@ mod tests {
             let (mut now, mut last) = (Instant::ZERO, Instant::ZERO);
             for (k, (pause, pauses, took)) in steps.into_iter().enumerate() {
                 now += ns(if pauses { pause } else { 0 });
-                let (sent, _) = source.next(now, Span::ZERO).expect("a source drops none");
+                let (sent, _) = passes(&mut source, now, Span::ZERO).expect("a source drops none");
                 let beyond = if k == 0 { late } else { 0 };
                 let came = sent + ns(if k == 0 { leeway } else { took % (leeway + 1) } + beyond);
-                let Some((eligible, _)) = pacer.next(came, Span::ZERO) else {
+                let Some((eligible, _)) = passes(&mut pacer, came, Span::ZERO) else {
                     prop_assert!(late > delay, "dropped, {} late", late);
                     continue;
                 };
@@ -226,7 +298,7 @@ mod tests {
             let (mut now, mut passed) = (Instant::ZERO, Vec::<Instant>::new());
             for (pause, ahead) in came {
                 now += ns(pause);
-                let Some((eligible, _)) = pacer.next(now, ns(ahead)) else { continue };
+                let Some((eligible, _)) = passes(&mut pacer, now, ns(ahead)) else { continue };
                 let last = passed.last().copied().unwrap_or(Instant::ZERO);
                 prop_assert!(eligible >= last);
                 prop_assert!(eligible <= last.max(now + ns(ahead) + ns(delay)));

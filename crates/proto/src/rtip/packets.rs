@@ -8,7 +8,7 @@
 //! their program's memory, each when it becomes eligible.
 
 use super::door::{HopCounts, HopSpec};
-use super::pacer::Pacer;
+use super::pacer::{Pacer, Times};
 use crate::io::{ChannelId, Payloads, UnitRef};
 use rota_admission::rtip::{RateJitter, Regulator, Traffic};
 use rota_admission::{Clocks, FRAGMENTS_MAX, Pace, path};
@@ -30,6 +30,8 @@ const NANOS_A_MICRO: u64 = 1_000;
 struct Fragment {
     unit: UnitRef,
     index: u16,
+    /// Where it begins in the unit.
+    offset: u32,
     last: bool,
 }
 
@@ -38,7 +40,7 @@ struct Fragment {
 enum Content {
     /// In the memory of the program.
     Unit(Fragment),
-    /// In a buffer of this hop.
+    /// In a buffer of its contract at this hop.
     Buffer(usize),
 }
 
@@ -48,16 +50,63 @@ struct Packet {
     header: RtipHeader,
     /// Octets behind the RTIP header.
     octets: usize,
-    eligible: Instant,
-    deadline: Instant,
+    times: Times,
+    /// It is one of the contract that takes the place of the other one.
+    is_of_next: bool,
     content: Content,
+}
+
+/// The buffers of a contract, each of which a packet takes behind the one before it.
+#[derive(Clone, Debug)]
+struct Ring {
+    octets: Box<[u8]>,
+    stride: usize,
+    places: usize,
+    next: usize,
+    used: usize,
+}
+
+impl Ring {
+    /// Takes so many buffers now, for packets of so many octets.
+    fn new(places: usize, octets: u32) -> Self {
+        let stride = UNIT_HEADER_OCTETS + octets as usize;
+        Self { octets: vec![0; stride * places].into_boxed_slice(), stride, places, next: 0, used: 0 }
+    }
+
+    fn has_room(&self, payload: &[u8]) -> bool {
+        self.used < self.places && payload.len() <= self.stride
+    }
+
+    /// A packet takes the next place.
+    fn keep(&mut self, payload: &[u8]) -> usize {
+        let place = self.next;
+        (self.next, self.used) = ((place + 1) % self.places, self.used + 1);
+        self.octets[place * self.stride..][..payload.len()].copy_from_slice(payload);
+        place
+    }
+
+    fn get(&self, place: usize, octets: usize) -> &[u8] {
+        &self.octets[place * self.stride..][..octets]
+    }
+}
+
+/// The contract that takes the place of the one that stands.
+#[derive(Clone, Debug)]
+struct Next {
+    /// The local id by which its packets come in; none at a source.
+    label_in: Option<u16>,
+    /// The next node's local id for them.
+    local_id: u16,
+    octets: usize,
+    /// At a gateway.
+    ring: Option<Ring>,
 }
 
 /// Where packets come from.
 #[derive(Clone, Debug)]
 enum Origin {
     Source(Source),
-    Gateway { buffers: Box<[u8]>, stride: usize, next: usize },
+    Gateway(Ring),
 }
 
 /// The units of a source.
@@ -69,14 +118,21 @@ struct Source {
     room: usize,
     /// How many wait while the program keeps its contract, at most.
     ahead: usize,
-    /// The next fragment of the first one.
+    /// The next fragment of the first one, and where it begins.
     index: u16,
+    offset: u32,
+    /// Payload of a whole packet of that unit.
+    octets: usize,
+    /// That unit goes by the contract that takes the place of the other one.
+    is_of_next: bool,
+    /// So many units were handed over before it did, and go by the other one.
+    former: usize,
     /// The channel of the program: its memory has the octets.
     program: ChannelId,
     /// The channel that is told of each slot: the program's, or this hop where several have one program.
     told: ChannelId,
     /// When that is eligible, and its deadline.
-    next: Option<(Instant, Instant)>,
+    next: Option<Times>,
     sequence: u16,
     /// No packet is eligible before it begins, and no unit is taken when it has ended.
     life: Life,
@@ -111,6 +167,27 @@ pub(crate) enum Joined {
     None,
 }
 
+impl Source {
+    /// The first unit is cut, or given up.
+    fn pop_unit(&mut self) {
+        self.units.pop_front();
+        (self.index, self.offset, self.former) = (0, 0, self.former.saturating_sub(1));
+    }
+}
+
+impl Times {
+    /// As a medium knows them.
+    const fn as_due(self) -> Due {
+        Due { eligible: self.eligible, deadline: self.due }
+    }
+}
+
+/// The packets that leave within the bound of a source, and one: a unit has a packet at least.
+fn units_within(spec: &HopSpec) -> usize {
+    let within = spec.traffic.closed(spec.delay).saturating_add(1);
+    within.min(Pace::PACKETS_MAX.into()) as usize
+}
+
 /// The packets of one hop.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
@@ -120,6 +197,7 @@ pub(crate) struct Packets {
     buffers: usize,
     pacer: Pacer,
     origin: Origin,
+    next: Option<Box<Next>>,
     waiting: VecDeque<Packet>,
     joined: usize,
     /// The newest packet came before it was eligible.
@@ -133,12 +211,24 @@ impl Packets {
     /// A source, which cuts the units of a program into packets of so many octets at most. It polices by the
     /// rate.
     pub(crate) fn of_source(spec: &HopSpec, octets: u32, program: ChannelId) -> Self {
-        // A unit has a packet at least, which leaves within the bound.
-        let within = spec.traffic.closed(spec.delay).saturating_add(1);
-        let ahead = within.min(Pace::PACKETS_MAX.into()) as usize;
+        let ahead = units_within(spec);
         let (room, life) = (ahead.max(UNITS_MAX), Life::ALWAYS);
         let (units, told) = (VecDeque::with_capacity(room), program);
-        let source = Source { units, room, ahead, index: 0, program, told, next: None, sequence: 0, life };
+        let source = Source {
+            units,
+            room,
+            ahead,
+            index: 0,
+            offset: 0,
+            octets: octets as usize,
+            is_of_next: false,
+            former: 0,
+            program,
+            told,
+            next: None,
+            sequence: 0,
+            life,
+        };
         let regulated = HopSpec { regulator: Regulator::Rate, buffers: JOINED_MAX, ..*spec };
         Self::new(&regulated, octets, Origin::Source(source), false)
     }
@@ -165,7 +255,7 @@ impl Packets {
     pub(crate) const fn units_ahead(&self) -> usize {
         match &self.origin {
             Origin::Source(source) => source.ahead,
-            Origin::Gateway { .. } => 0,
+            Origin::Gateway(_) => 0,
         }
     }
 
@@ -173,7 +263,7 @@ impl Packets {
     pub(crate) const fn units_room(&self) -> usize {
         match &self.origin {
             Origin::Source(source) => source.room,
-            Origin::Gateway { .. } => 0,
+            Origin::Gateway(_) => 0,
         }
     }
 
@@ -188,9 +278,7 @@ impl Packets {
     /// A gateway, which takes its buffers now. Packets of the statistical class are only held until the time
     /// that they state, and policed by a meter.
     pub(crate) fn of_gateway(spec: &HopSpec, octets: u32, is_statistical: bool) -> Self {
-        let stride = UNIT_HEADER_OCTETS + octets as usize;
-        let buffers = vec![0; stride * spec.buffers].into_boxed_slice();
-        Self::new(spec, octets, Origin::Gateway { buffers, stride, next: 0 }, is_statistical)
+        Self::new(spec, octets, Origin::Gateway(Ring::new(spec.buffers, octets)), is_statistical)
     }
 
     fn new(spec: &HopSpec, octets: u32, origin: Origin, is_statistical: bool) -> Self {
@@ -205,6 +293,7 @@ impl Packets {
                 Pacer::new(traffic, regulator, delay)
             },
             origin,
+            next: None,
             waiting: VecDeque::with_capacity(buffers),
             joined: 0,
             is_ahead: false,
@@ -219,7 +308,7 @@ impl Packets {
         let traffic = self.pacer.traffic();
         match self.origin {
             Origin::Source(_) => Clocks::APART.held(&traffic),
-            Origin::Gateway { .. } => traffic,
+            Origin::Gateway(_) => traffic,
         }
     }
 
@@ -243,7 +332,7 @@ impl Packets {
     pub(crate) const fn told(&self) -> Option<ChannelId> {
         match &self.origin {
             Origin::Source(source) => Some(source.told),
-            Origin::Gateway { .. } => None,
+            Origin::Gateway(_) => None,
         }
     }
 
@@ -256,6 +345,72 @@ impl Packets {
             source.next = None;
         }
         Some(unit)
+    }
+
+    // ---- another contract -------------------------------------------------------------------------------
+
+    /// Another contract takes the place of this one: the units of a source that are handed over from now on
+    /// go by it, and at a gateway the packets that come by the local id. `both` is the traffic of all
+    /// together.
+    pub(crate) fn join_contract(
+        &mut self,
+        spec: &HopSpec,
+        octets: u32,
+        both: Traffic,
+        label_in: Option<u16>,
+    ) {
+        self.pacer.join(spec.traffic, spec.delay, both);
+        let ring = label_in.map(|_| Ring::new(spec.buffers, octets));
+        self.waiting.reserve(ring.as_ref().map_or(0, |ring| ring.places));
+        let (local_id, octets) = (spec.local_id, octets as usize);
+        self.next = Some(Box::new(Next { label_in, local_id, octets, ring }));
+        let Origin::Source(source) = &mut self.origin else { return };
+        source.ahead = source.ahead.max(units_within(spec));
+        source.former = source.units.len();
+        let room = source.ahead;
+        self.take_room(room);
+    }
+
+    /// True while the packets of two contracts wait here.
+    pub(crate) const fn has_two_contracts(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// True if the first packet is one of the contract before, whose time is over.
+    pub(crate) fn is_first_former(&self) -> bool {
+        self.next.is_some() && self.waiting.front().is_some_and(|packet| !packet.is_of_next)
+    }
+
+    /// The contract before is over, and no packet of it waits.
+    pub(crate) fn settle_contract(&mut self) {
+        let Some(next) = self.next.take() else { return };
+        let Next { local_id, octets, ring, .. } = *next;
+        self.pacer.settle();
+        (self.local_id, self.octets) = (local_id, octets);
+        self.waiting.iter_mut().for_each(|packet| packet.is_of_next = false);
+        match (&mut self.origin, ring) {
+            (Origin::Gateway(own), Some(ring)) => *own = ring,
+            (Origin::Source(source), _) => (source.is_of_next, source.former) = (false, 0),
+            (Origin::Gateway(_), None) => {}
+        }
+    }
+
+    /// The other contract is over, and this one goes on. False where packets of that one wait: they have no
+    /// place any more.
+    pub(crate) fn part_contract(&mut self) -> bool {
+        if self.waiting.iter().any(|packet| packet.is_of_next) {
+            return false;
+        }
+        if let Origin::Source(source) = &mut self.origin {
+            if source.is_of_next && source.index > 0 {
+                return false;
+            }
+            (source.is_of_next, source.octets) =
+                (false, if source.index > 0 { source.octets } else { self.octets });
+        }
+        self.next = None;
+        self.pacer.part();
+        true
     }
 
     // ---- what comes -----------------------------------------------------------------------------------
@@ -281,25 +436,25 @@ impl Packets {
         header: RtipHeader,
         payload: &[u8],
     ) -> Result<(), NotTaken> {
-        let Origin::Gateway { buffers, stride, next } = &mut self.origin else {
-            return Err(NotTaken::Buffers);
+        let Origin::Gateway(ring) = &mut self.origin else { return Err(NotTaken::Buffers) };
+        let next = self.next.as_mut().filter(|next| next.label_in == Some(header.local_id));
+        let (is_of_next, ring) = match next.and_then(|next| next.ring.as_mut()) {
+            Some(ring) => (true, ring),
+            None => (false, ring),
         };
         // One that finds no buffer leaves no trace in the meter.
-        if self.waiting.len() >= self.buffers || payload.len() > *stride {
+        if !ring.has_room(payload) {
             self.counts.over_buffers += 1;
             return Err(NotTaken::Buffers);
         }
         let ahead = Span::from_micros(header.ahead_us());
-        let Some((eligible, deadline)) = self.pacer.next(arrival, ahead) else {
+        let Some(times) = self.pacer.next(arrival, ahead, is_of_next) else {
             self.counts.policed += 1;
             return Err(NotTaken::Policed);
         };
-        let place = *next;
-        *next = (place + 1) % self.buffers;
-        buffers[place * *stride..][..payload.len()].copy_from_slice(payload);
-        self.is_ahead = eligible > arrival;
-        let (octets, content) = (payload.len(), Content::Buffer(place));
-        self.wait(Packet { header, octets, eligible, deadline, content });
+        let content = Content::Buffer(ring.keep(payload));
+        self.is_ahead = times.eligible > arrival;
+        self.wait(Packet { header, octets: payload.len(), times, is_of_next, content });
         Ok(())
     }
 
@@ -313,36 +468,39 @@ impl Packets {
     fn plan(&mut self) {
         let Origin::Source(source) = &mut self.origin else { return };
         if let (None, Some((_, handed))) = (source.next, source.units.front()) {
-            source.next = self.pacer.next(*handed, Span::ZERO);
+            if source.index == 0 {
+                let next = self.next.as_ref().filter(|_| source.former == 0);
+                (source.is_of_next, source.octets) =
+                    (next.is_some(), next.map_or(self.octets, |next| next.octets));
+            }
+            source.next = self.pacer.next(*handed, Span::ZERO, source.is_of_next);
         }
     }
 
     /// Cuts the next packet of a source, if it is eligible and there is room.
     fn cut(&mut self, now: Instant) -> bool {
         let Origin::Source(source) = &mut self.origin else { return false };
-        let Some((eligible, deadline)) = source.next.filter(|(eligible, _)| *eligible <= now) else {
-            return false;
-        };
+        let Some(times) = source.next.filter(|times| times.eligible <= now) else { return false };
         if self.waiting.len() >= self.buffers {
             return false;
         }
         let Some((unit, handed)) = source.units.front().copied() else { return false };
-        let offset = (u64::from(source.index) * self.octets as u64).min(u64::from(unit.octets));
-        let rest = (u64::from(unit.octets) - offset) as usize;
-        let (index, octets) = (source.index, rest.min(self.octets));
+        let offset = source.offset.min(unit.octets);
+        let rest = (unit.octets - offset) as usize;
+        let (index, octets) = (source.index, rest.min(source.octets));
         // The header has twelve bits for the index: what is behind them never leaves.
-        let last = rest <= self.octets || u64::from(index) + 1 >= FRAGMENTS_MAX;
+        let last = rest <= source.octets || u64::from(index) + 1 >= FRAGMENTS_MAX;
         let timestamp_us = (handed.as_nanos() / NANOS_A_MICRO) as u32;
         let header = RtipHeader::new(self.local_id, source.sequence, timestamp_us);
         source.sequence = source.sequence.wrapping_add(1);
         source.next = None;
-        source.index = index + 1;
+        (source.index, source.offset) = (index + 1, offset + octets as u32);
         if last {
-            source.units.pop_front();
-            source.index = 0;
+            source.pop_unit();
         }
-        let content = Content::Unit(Fragment { unit, index, last });
-        self.wait(Packet { header, octets: UNIT_HEADER_OCTETS + octets, eligible, deadline, content });
+        let (is_of_next, octets) = (source.is_of_next, UNIT_HEADER_OCTETS + octets);
+        let content = Content::Unit(Fragment { unit, index, offset, last });
+        self.wait(Packet { header, octets, times, is_of_next, content });
         self.plan();
         true
     }
@@ -353,7 +511,7 @@ impl Packets {
     pub(crate) fn join(&mut self, now: Instant) -> usize {
         while self.cut(now) {}
         let held = self.waiting.iter().skip(self.joined).take(JOINED_MAX - self.joined);
-        let joining = held.take_while(|packet| packet.eligible <= now).count();
+        let joining = held.take_while(|packet| packet.times.eligible <= now).count();
         self.joined += joining;
         joining
     }
@@ -364,12 +522,13 @@ impl Packets {
         if self.waiting.len() == self.joined && !self.cut(now) || self.joined >= JOINED_MAX {
             return Joined::None;
         }
-        let packet = self.waiting.get_mut(self.joined).filter(|packet| packet.eligible <= now);
+        let packet = self.waiting.get_mut(self.joined).filter(|packet| packet.times.eligible <= now);
         let Some(packet) = packet else { return Joined::None };
         if !self.is_booked {
-            let eligible = group.eligible(packet.eligible);
-            packet.deadline += eligible.since(packet.eligible);
-            packet.eligible = eligible;
+            let eligible = group.eligible(packet.times.eligible);
+            let held = eligible.since(packet.times.eligible);
+            let Times { deadline, due, .. } = packet.times;
+            packet.times = Times { eligible, deadline: deadline + held, due: due + held };
             self.is_booked = true;
             // One that was only looked at late does not wait for the group.
             if eligible > now {
@@ -377,7 +536,7 @@ impl Packets {
                 return Joined::Held;
             }
         }
-        let due = Due { eligible: packet.eligible, deadline: packet.deadline };
+        let due = packet.times.as_due();
         (self.joined, self.is_booked) = (self.joined + 1, false);
         Joined::At(due)
     }
@@ -385,7 +544,7 @@ impl Packets {
     /// The times of the `back`-th of those that have joined, from the last one on, which is 1.
     pub(crate) fn joined_last(&self, back: usize) -> Option<Due> {
         let packet = self.waiting.get(self.joined.checked_sub(back)?)?;
-        Some(Due { eligible: packet.eligible, deadline: packet.deadline })
+        Some(packet.times.as_due())
     }
 
     /// When another one joins, unless one leaves before.
@@ -393,9 +552,11 @@ impl Packets {
         if self.joined >= JOINED_MAX {
             return Instant::FAR;
         }
-        let held = self.waiting.get(self.joined).map(|packet| packet.eligible);
+        let held = self.waiting.get(self.joined).map(|packet| packet.times.eligible);
         let uncut = match &self.origin {
-            Origin::Source(source) if self.waiting.len() < self.buffers => source.next.map(|(at, _)| at),
+            Origin::Source(source) if self.waiting.len() < self.buffers => {
+                source.next.map(|times| times.eligible)
+            }
             _ => None,
         };
         held.or(uncut).unwrap_or(Instant::FAR)
@@ -404,13 +565,13 @@ impl Packets {
     /// At a gateway the time before which no packet that comes joins, if its channel comes ahead of its
     /// times; of another one nobody knows when its next packet is due.
     pub(crate) fn lull(&self) -> Option<Instant> {
-        let is_gateway = matches!(self.origin, Origin::Gateway { .. });
+        let is_gateway = matches!(self.origin, Origin::Gateway(_));
         is_gateway.then(|| if self.is_ahead { self.pacer.earliest() } else { Instant::ZERO })
     }
 
     /// When the first packet that has joined became eligible.
     pub(crate) fn first_eligible(&self) -> Option<Instant> {
-        self.waiting.front().filter(|_| self.joined > 0).map(|packet| packet.eligible)
+        self.waiting.front().filter(|_| self.joined > 0).map(|packet| packet.times.eligible)
     }
 
     /// Octets of the first packet that has joined, its RTIP header included: a unit of the medium.
@@ -424,20 +585,25 @@ impl Packets {
     pub(crate) fn write(&self, body: &mut [u8], payloads: &mut dyn Payloads, ends: Instant) -> Option<usize> {
         let packet = self.waiting.front().filter(|_| self.joined > 0)?;
         let into = &mut body[RTIP_HEADER_OCTETS..RTIP_HEADER_OCTETS + packet.octets];
+        let next = self.next.as_ref().filter(|_| packet.is_of_next);
         match (packet.content, &self.origin) {
             (Content::Unit(fragment), Origin::Source(source)) => {
                 self.write_fragment(into, source.program, payloads, &fragment)?;
             }
-            (Content::Buffer(place), Origin::Gateway { buffers, stride, .. }) => {
-                into.copy_from_slice(&buffers[place * stride..][..packet.octets]);
+            (Content::Buffer(place), Origin::Gateway(ring)) => {
+                let ring = match next {
+                    Some(next) => next.ring.as_ref()?,
+                    None => ring,
+                };
+                into.copy_from_slice(ring.get(place, packet.octets));
             }
-            (Content::Buffer(_), Origin::Source(_)) | (Content::Unit(_), Origin::Gateway { .. }) => {
+            (Content::Buffer(_), Origin::Source(_)) | (Content::Unit(_), Origin::Gateway(_)) => {
                 return None;
             }
         }
-        let ahead = packet.deadline.since(ends).as_nanos() / NANOS_A_MICRO;
+        let ahead = packet.times.deadline.since(ends).as_nanos() / NANOS_A_MICRO;
         let mut header = packet.header.with_ahead_us(ahead);
-        header.local_id = self.local_id;
+        header.local_id = next.map_or(self.local_id, |next| next.local_id);
         header.emit(body, packet.octets)?;
         Some(RTIP_HEADER_OCTETS + packet.octets)
     }
@@ -449,8 +615,7 @@ impl Packets {
         payloads: &mut dyn Payloads,
         fragment: &Fragment,
     ) -> Option<()> {
-        let Fragment { unit, index, last } = *fragment;
-        let offset = u32::from(index) * self.octets as u32;
+        let Fragment { unit, index, offset, last } = *fragment;
         let header = UnitHeader {
             label: 0,
             number: unit.number as u16,
@@ -475,6 +640,12 @@ impl Packets {
         let Some(packet) = self.waiting.pop_front() else { return Left { packets: 0, unit: None } };
         self.is_booked &= self.joined > 0;
         self.joined = self.joined.saturating_sub(1);
+        if matches!(packet.content, Content::Buffer(_))
+            && let Origin::Gateway(ring) = &mut self.origin
+        {
+            let next = self.next.as_mut().filter(|_| packet.is_of_next);
+            next.and_then(|next| next.ring.as_mut()).unwrap_or(ring).used -= 1;
+        }
         let unit = match packet.content {
             Content::Unit(Fragment { unit, last: true, .. }) => Some(unit),
             _ => None,
@@ -500,9 +671,8 @@ impl Packets {
         if let Origin::Source(source) = &mut self.origin
             && source.units.front().is_some_and(|(of, _)| source.index > 0 && *of == unit)
         {
-            source.units.pop_front();
             // The time that the regulator has planned is the next unit's.
-            source.index = 0;
+            source.pop_unit();
             source.next = source.next.filter(|_| !source.units.is_empty());
         }
         Left { unit: Some(unit), ..left }

@@ -125,6 +125,13 @@ struct Arrival {
     way: Way,
 }
 
+impl Arrival {
+    /// True if its packets go on over a hop.
+    const fn is_of_hop(&self) -> bool {
+        matches!(self.way, Way::Port(_))
+    }
+}
+
 /// The meaning of an incoming packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -312,6 +319,25 @@ impl Table {
             false => _ = self.arrivals.insert(key, arrival),
         }
         self.set(hop.id, State::Gateway(key));
+    }
+
+    /// Packets of a contract that takes the place of another one come in by this id, and go on over the same
+    /// hop.
+    pub(crate) fn join_gateway(&mut self, id: ChannelId, key: Key, octets: u32) {
+        let Some(port) = self.hop(id).map(|hop| hop.port) else { return };
+        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way: Way::Port(port) });
+    }
+
+    /// Of two contracts of a hop the packets of this id come no more.
+    pub(crate) fn part_gateway(&mut self, id: ChannelId, key: Key) {
+        if self.arrivals.get(&key).is_some_and(|arrival| arrival.hop == id) {
+            self.part(key, id);
+        }
+        let left = self.arrivals.iter().find(|(_, arrival)| arrival.hop == id && arrival.is_of_hop());
+        if let Some((key, octets)) = left.map(|(key, arrival)| (*key, arrival.octets)) {
+            self.set(id, State::Gateway(key));
+            self.hops.iter_mut().filter(|hop| hop.id == id).for_each(|hop| hop.octets = octets);
+        }
     }
 
     /// They are for a program of this host. One whose path was lost goes on with its numbers and counts.

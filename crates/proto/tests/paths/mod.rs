@@ -16,7 +16,7 @@ use rota_medium::Rng;
 use rota_medium::door::GroupShare;
 use rota_proto::PortId;
 use rota_proto::rcap::{
-    ChannelKey, ChannelRequest, EntryId, Graph, HopDenied, HopOffer, Installed, NextHop, Nodes, Rcap,
+    ChannelKey, ChannelRequest, EntryId, Former, Graph, HopDenied, HopOffer, Installed, NextHop, Nodes, Rcap,
     RcapEvent, RcapInitiation, RcapLimits, RcapOutput, RcapTest,
 };
 use rota_units::{Instant, Octets, Span};
@@ -254,6 +254,8 @@ pub struct Changes {
     next: BTreeMap<(usize, EntryId), (ChannelKey, u64)>,
     pub done: u64,
     pub denied: u64,
+    /// Hops at which a contract took the place of another one.
+    pub joint: u64,
 }
 
 /// The nodes, and the links between them.

@@ -84,6 +84,9 @@ impl World {
 
     pub(super) fn medium(&mut self, at: usize, life: u64, asked: RcapOutput) {
         match asked {
+            RcapOutput::Reserve { entry, hop, former: Some(former), .. } => {
+                self.take_place(at, life, entry, (hop, former));
+            }
             RcapOutput::Reserve { entry, hop, group, .. } => self.reserve(at, life, entry, (hop, group)),
             RcapOutput::Prepare { until, .. } => assert!(until <= self.now + RcapLimits::LEASE_MAX),
             RcapOutput::Forgo { .. } => {}
@@ -93,8 +96,12 @@ impl World {
                 let share = shares.into_iter().find(|share| share.is_of(at, entry));
                 let Some(share) = share.filter(|_| self.stations[at].life == life) else { return };
                 share.is_final = true;
+                let (is_joint, terms) = (share.others.contains(&entry), vec![at as u8; 9]);
                 let offer = Offer { delay, ..offer() };
-                self.with(at, life, |machine, now| machine.relaxed(now, entry, offer, vec![at as u8; 9]));
+                self.with(at, life, |machine, now| match is_joint && !machine.is_last_hop(entry) {
+                    true => machine.kept(now, entry, terms),
+                    false => machine.relaxed(now, entry, offer, terms),
+                });
                 if is_lost {
                     self.with(at, life, |machine, now| machine.share_lost(now, entry));
                 }
@@ -135,6 +142,27 @@ impl World {
         let (margin, test) = (ms(1), if differs { RcapTest::Group } else { RcapTest::Load });
         let denied = HopDenied { others_tentative, ..HopDenied::new(test, margin) };
         self.with(at, life, |machine, now| machine.denied(now, entry, denied));
+    }
+
+    /// A contract takes the place of another one: both have one share.
+    fn take_place(&mut self, at: usize, life: u64, entry: EntryId, (hop, former): (NextHop, Former)) {
+        if self.stations[at].life != life {
+            return;
+        }
+        let key = self.resource(at, hop);
+        let shares = self.shares.entry(key).or_default();
+        let share = shares.iter_mut().find(|share| share.is_of(at, former.entry));
+        let Some(share) = share else {
+            return self.with(at, life, |machine, now| machine.share_lost(now, entry));
+        };
+        share.others.push(entry);
+        self.reroutes.changes.joint += 1;
+        self.with(at, life, |machine, now| {
+            // Only the last hop may have a shorter bound than before.
+            let shorter = HopOffer { offer: offer(), ..former.offer };
+            let offer = if machine.is_last_hop(entry) { shorter } else { former.offer };
+            machine.reserved(now, entry, offer);
+        });
     }
 
     pub(super) fn event(&mut self, at: usize, event: RcapEvent) {

@@ -67,6 +67,9 @@ impl RcapChances {
 pub struct RcapAgain<'a> {
     /// True if the channel is open and is to change; false if its path has failed.
     pub is_change: bool,
+    /// True for a change that takes the place of the open contract on each hop that both come over the same
+    /// way: the greater of them is reserved there, and not both.
+    pub takes_place: bool,
     /// The node to be passed by where another way is known: one that failed. It is unknown where there is
     /// none.
     pub avoid: NodeId,
@@ -74,13 +77,19 @@ pub struct RcapAgain<'a> {
     pub apart: RcapRoute<'a>,
 }
 
-impl RcapAgain<'_> {
+impl<'a> RcapAgain<'a> {
+    fn of(code: u8, avoid: NodeId, apart: RcapRoute<'a>) -> Option<Self> {
+        let (is_change, takes_place) = (matches!(code, 2 | 4), code == 4);
+        (code > 0).then_some(Self { is_change, takes_place, avoid, apart })
+    }
+
     const fn code(again: Option<Self>) -> u8 {
         match again {
             None => 0,
             Some(Self { apart, .. }) if apart.octets() > 0 => 3,
             Some(Self { is_change: false, .. }) => 1,
-            Some(Self { is_change: true, .. }) => 2,
+            Some(Self { takes_place: false, .. }) => 2,
+            Some(Self { takes_place: true, .. }) => 4,
         }
     }
 }
@@ -190,7 +199,7 @@ impl<'a> RcapRequest<'a> {
         sound(loss_most < 1 << 63 && (is_statistical || loss_most == 0), "W_min")?;
         sound(!is_statistical || late_most > 0 || loss_most > 0, "class")?;
         sound(reroute_ns <= RCAP_REROUTE_MAX_NS, "reroute")?;
-        sound(again <= 3 && (again != 1 || reroute_ns > 0), "again")?;
+        sound(again <= 4 && (again != 1 || reroute_ns > 0), "again")?;
         sound((again == 3) == (apart.octets() > 0), "apart")?;
         sound(again > 0 || !avoid.is_known(), "avoid")?;
         sound(room >= s_max, "room")?;
@@ -221,7 +230,7 @@ impl<'a> RcapRequest<'a> {
             chances: RcapChances { late_most, loss_most },
             reroute_ns,
             room,
-            again: (again > 0).then_some(RcapAgain { is_change: again == 2, avoid, apart }),
+            again: RcapAgain::of(again, avoid, apart),
             nodes,
         })
     }

@@ -54,7 +54,12 @@ fn request(nodes: RcapRecords<'_>) -> RcapRequest<'_> {
         chances: RcapChances { late_most: 5, loss_most: 0 },
         reroute_ns: 2_000,
         room: 600,
-        again: Some(RcapAgain { is_change: false, avoid: NodeId(6), apart: RcapRoute::default() }),
+        again: Some(RcapAgain {
+            is_change: false,
+            takes_place: false,
+            avoid: NodeId(6),
+            apart: RcapRoute::default(),
+        }),
         nodes,
     }
 }
@@ -194,7 +199,7 @@ fn each_wrong_field_of_a_request_is_refused_by_its_name() {
         (body + 92, &huge, "W_min"),
         (body + 100, &huge, "reroute"),
         (body + 100, &zero, "again"),
-        (body + 108, &[4], "again"),
+        (body + 108, &[5], "again"),
         (body + 108, &[3], "apart"),
         (body + 108, &[0], "avoid"),
         (body + 117, &[0, 0, 1, 0xf3], "room"),
@@ -447,6 +452,7 @@ prop_compose! {
             room: sizes.0.max(sizes.1).max(sizes.2),
             again: (reroute_ns > 0 || loss_most % 2 == 1).then_some(RcapAgain {
                 is_change: loss_most % 2 == 1,
+                takes_place: loss_most % 4 == 3,
                 avoid: NodeId(late_most),
                 apart: RcapRoute::default(),
             }),
@@ -493,7 +499,8 @@ proptest! {
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, ..request }));
         let of_group = member(1 + (label % 16) as u8, RcapRequest { nodes: plain, ..request });
         octets(RcapBody::EstablishRequest(of_group));
-        let second = Some(RcapAgain { is_change: false, avoid: NodeId::UNKNOWN, apart: way() });
+        let (is_change, takes_place, avoid) = (false, false, NodeId::UNKNOWN);
+        let second = Some(RcapAgain { is_change, takes_place, avoid, apart: way() });
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, again: second, ..request }));
         let via = RcapWay { via: way(), ..request.way };
         octets(RcapBody::EstablishRequest(RcapRequest { nodes: plain, way: via, ..request }));

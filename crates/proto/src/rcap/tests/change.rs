@@ -1,3 +1,4 @@
+use super::ends::accepted;
 use super::*;
 
 /// A request that looks for another path for 100 ms, for messages of up to 2,000 octets in the end.
@@ -16,7 +17,12 @@ fn change(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let wire =
         record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(2_000), nodes, Default::default());
     let wire = RcapRequest {
-        again: Some(RcapAgain { is_change: true, avoid: NodeId::UNKNOWN, apart: RcapRoute::default() }),
+        again: Some(RcapAgain {
+            is_change: true,
+            takes_place: false,
+            avoid: NodeId::UNKNOWN,
+            apart: RcapRoute::default(),
+        }),
         ..wire
     };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
@@ -127,7 +133,12 @@ fn a_path_that_fails_behind_a_change_comes_again_by_the_new_contract() {
     let wire =
         record::Demand::of(at(0), sized(1_500)).unwrap().to_wire(at(0), ms(50), nodes, Default::default());
     let wire = RcapRequest {
-        again: Some(RcapAgain { is_change: false, avoid: C, apart: RcapRoute::default() }),
+        again: Some(RcapAgain {
+            is_change: false,
+            takes_place: false,
+            avoid: C,
+            apart: RcapRoute::default(),
+        }),
         ..wire
     };
     rcap.on_message(at(40), A, &octets(of(1, 4), RcapBody::EstablishRequest(wire))).unwrap();
@@ -154,4 +165,36 @@ fn a_change_counts_once_for_its_user() {
     assert!(reserved(&drain(&mut rcap)).is_some(), "beside the one that stands");
     rcap.on_message(at(21), A, &request_of(of(2, 1), to_c(100), &[A], ms(9))).unwrap();
     assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), Some(RcapTest::QuotaChannels));
+}
+
+/// What no hop can have in the place of the open contract is asked for once more, beside it. The program
+/// hears the first refusal, unless that says only that a share does not grow.
+#[test]
+fn a_change_is_asked_for_in_the_place_of_the_contract_and_then_beside_it() {
+    for (first, told) in [(RcapTest::PathDelay, RcapTest::PathDelay), (RcapTest::Unsupported, RcapTest::Load)]
+    {
+        let mut rcap = b();
+        let (channel, open, _) = accepted(&mut rcap);
+        rcap.relaxed(at(4), open, offer(), Vec::new());
+        drain(&mut rcap);
+        rcap.change(at(5), channel, ask(C)).unwrap();
+        let mut asked = |place: bool| {
+            rcap.handle_deadline(at(6));
+            let outputs = drain(&mut rcap);
+            let found = outputs.iter().find_map(|output| match output {
+                RcapOutput::Reserve { entry, former, .. } => Some((*entry, former.map(|of| of.entry))),
+                _ => None,
+            });
+            let (entry, former) = found.expect("the medium is asked");
+            assert_eq!(former, Some(open).filter(|_| place));
+            let test = if place { first } else { RcapTest::Load };
+            rcap.denied(at(6), entry, HopDenied::new(test, ms(3)));
+        };
+        asked(true);
+        asked(false);
+        let outputs = drain(&mut rcap);
+        let Some(RcapEvent::NotChanged { denied, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+        assert_eq!(denied.test, told);
+        rcap.audit();
+    }
 }

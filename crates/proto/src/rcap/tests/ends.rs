@@ -19,7 +19,7 @@ fn denied_by_c(rcap: &mut Rcap, now: u64, of: RcapChannel, standing: RcapStandin
 }
 
 /// A channel to C that C has accepted, and has yet to be relaxed here.
-fn accepted(rcap: &mut Rcap) -> (ChannelId, EntryId, Vec<RcapOutput>) {
+pub(super) fn accepted(rcap: &mut Rcap) -> (ChannelId, EntryId, Vec<RcapOutput>) {
     let (channel, entry) = establish(rcap);
     rcap.reserved(at(2), entry, hop());
     drain(rcap);
@@ -95,8 +95,11 @@ fn a_channel_whose_attempts_are_used_up_changes_no_more() {
     drain(&mut rcap);
     rcap.ledger.get_mut(entry).unwrap().newest = call::ATTEMPTS_MAX;
     rcap.change(at(5), channel, ask(C)).unwrap();
-    let beside = reserved(&drain(&mut rcap)).expect("the medium is asked");
-    busy(&mut rcap, 6, beside, RcapTest::Load, false, None);
+    for _ in 0..2 {
+        rcap.handle_deadline(at(6));
+        let asked = reserved(&drain(&mut rcap)).expect("the medium is asked");
+        busy(&mut rcap, 6, asked, RcapTest::Load, false, None);
+    }
     let outputs = drain(&mut rcap);
     assert!(matches!(event(&outputs), Some(RcapEvent::NotChanged { .. })), "{outputs:?}");
     assert_eq!(rcap.change(at(7), channel, ask(C)), Err(RcapCallError::Attempts));

@@ -11,7 +11,12 @@ fn again(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire = record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(50), nodes, Default::default());
     let wire = RcapRequest {
-        again: Some(RcapAgain { is_change: false, avoid: C, apart: RcapRoute::default() }),
+        again: Some(RcapAgain {
+            is_change: false,
+            takes_place: false,
+            avoid: C,
+            apart: RcapRoute::default(),
+        }),
         ..wire
     };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))

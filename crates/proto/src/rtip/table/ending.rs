@@ -41,9 +41,19 @@ impl Table {
     /// No packet goes on over a hop any more.
     pub(super) fn leave_state(&mut self, hop: &Hop) {
         match hop.state {
-            State::Gateway(key) => self.part(key, hop.id),
+            State::Gateway(key) => self.part_all(key, hop.id),
             State::Source => self.fans.drop_source_hop(hop.id),
             _ => {}
+        }
+    }
+
+    /// Packets of no id go on over this hop, those of a contract that was about to take the place of the one
+    /// that stands among them.
+    fn part_all(&mut self, key: Key, hop: ChannelId) {
+        self.part(key, hop);
+        let is_its_own = |of: &Arrival| of.hop == hop && of.is_of_hop();
+        while let Some(key) = self.arrivals.iter().find(|(_, of)| is_its_own(of)).map(|(key, _)| *key) {
+            self.part(key, hop);
         }
     }
 
