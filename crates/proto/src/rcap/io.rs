@@ -302,7 +302,6 @@ impl From<RcapClose> for Ending {
 /// The next thing to do. All but messages and events concern the local medium and RTIP, by the ledger's
 /// entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "each is moved once; a box would be an allocation for each")]
 pub enum RcapOutput {
     /// Send these octets to a neighbour.
     Send {
