@@ -229,7 +229,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         Err(ChannelFailure::Failed(failure)) => return Err(failure),
         Err(ChannelFailure::Refused { refusal, sentence }) => {
             let failure = Failure::refused(&sentence);
-            report.refused = Some(refusal);
+            report.refused = Some(*refusal);
             report.error = Some(json::error_of(&failure));
             print(&report, format)?;
             return Err(failure);

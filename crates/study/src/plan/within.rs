@@ -41,19 +41,21 @@ struct Units {
 impl Units {
     /// # Errors
     /// The segment has no such period, or the traffic cannot be.
-    fn of(asked: &Messages, step: &Step, params: &SegmentParams) -> Result<Self, Refused> {
+    fn of(asked: &Messages, step: &Step, params: &SegmentParams) -> Result<Self, Box<Refused>> {
         let pace = Pace::of(asked.x_min, params.trt).map_err(|nearest| {
             let (end, margin) = match asked.x_min > nearest {
                 true => ("longest", asked.x_min.minus(nearest)),
                 false => ("shortest", nearest.minus(asked.x_min)),
             };
             let why = format!("the {end} xmin on a segment whose cycle takes {} is {nearest}", params.trt);
-            Refused { why, ..refused(Some(*step), "Period", margin) }
+            Box::new(Refused { why, ..refused(Some(*step), "Period", margin) })
         })?;
         let x_min = pace.period(params.trt);
         let x_ave = asked.x_ave.max(x_min);
         let messages = Messages { x_min, x_ave, interval: asked.interval.max(x_ave), ..*asked };
-        let bad = |bad: BadTraffic| Refused { why: bad.to_string(), ..refused(None, "Traffic", Span::ZERO) };
+        let bad = |bad: BadTraffic| {
+            Box::new(Refused { why: bad.to_string(), ..refused(None, "Traffic", Span::ZERO) })
+        };
         let packets = messages.packets(messages.s_max).map_err(bad)?;
         let ask = Ask { traffic: packets.traffic, octets: messages.s_max, octets_least: Octets::new(1) };
         Ok(Self { messages, packets, ask, pace })

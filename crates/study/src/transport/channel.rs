@@ -50,7 +50,7 @@ pub enum ChannelFailure {
     /// Admission said no.
     Refused {
         /// The test, the margin and the counter-offer.
-        refusal: Refusal,
+        refusal: Box<Refusal>,
         /// The same in words.
         sentence: String,
     },
@@ -155,7 +155,7 @@ fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<(SendChannel, 
     opened.map_err(|error| match error {
         rota::OpenError::Refused(info) => ChannelFailure::Refused {
             sentence: info.sentence.clone(),
-            refusal: Refusal {
+            refusal: Box::new(Refusal {
                 test: info.test.clone(),
                 margin_bps: info.margin_bps,
                 counter_offer_bps: info.counter_offer_bps,
@@ -166,7 +166,7 @@ fn open_channel(request: &ChannelRequest, buffers: u16) -> Result<(SendChannel, 
                 nearest_xmin_ns: info.nearest_xmin_ns,
                 counter_offer_octets: info.counter_offer_octets,
                 nearest_packet_octets: info.nearest_packet_octets,
-            },
+            }),
         },
         other => ChannelFailure::Failed(other.into()),
     })
