@@ -160,7 +160,7 @@ numbers!(
     SlotsTerms {
         window: "W.",
         per_visit: "b.",
-        above: "Slots of the sender's other channels, and O, in W.",
+        above: "Slots of the sender that go before its own, and O, in W.",
         card_ahead: "Wire time that a card may have ahead, beside one full frame.",
         units: "u, packets in each cycle.",
         cycles: "k, cycles of one packet.",

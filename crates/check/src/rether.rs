@@ -6,7 +6,10 @@ use crate::{Fault, holds, same};
 /// Packets that the search for the longest wait may look at.
 const PACKETS_MAX: u128 = 1 << 18;
 
-/// The slots of one moment, which carry each packet together: whole frames, or one slot the whole part.
+/// The slots of one moment, one behind another in the cycle, which carry each packet together: whole frames,
+/// or one slot the whole part. Packets leave in their order, and no slot stands idle while one waits. So they
+/// carry no less, at any time, than slots of fixed parts of each packet would, and no packet ends later than
+/// the last place of the slot that ends last.
 pub(crate) fn check(slots: &[Rether], hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
     let (n, frame, packets) = (u128::from, &hop.frame, &of.packets);
     slots.iter().try_for_each(|slot| one(slot, frame, packets))?;
@@ -16,6 +19,8 @@ pub(crate) fn check(slots: &[Rether], hop: &Hop<'_>, of: &Certificate<'_>) -> Re
     let whole: u64 = slots.iter().map(|slot| slot.octets / (frame.mtu - frame.headers)).sum();
     let carries = whole >= frames || slots.len() == 1 && slots[0].octets >= part;
     holds(carries, Fault::Fails("slots carry a packet"))?;
+    let apart = |one: &Rether, next: &Rether| n(one.offset) + n(one.tht) <= n(next.offset);
+    holds(slots.is_sorted_by(apart), Fault::Range("offset"))?;
     let most = |of: &dyn Fn(&Rether) -> u128| slots.iter().map(of).fold(0, u128::max);
     // Of one slot packets leave in their order; of several any may be the last.
     let sending = |slot: &Rether| n(slot.packet_time) * if slots.len() > 1 { n(slot.units) } else { 1 };

@@ -97,7 +97,7 @@ terms! {
     Slots "Slots of a link, which go before its packets: a packet's parts open a window apart." {
         window: Free "No more of them than the packets of a cycle open in so long.",
         per_visit: Free "What the host adds to each.",
-        above: Free "Slots of other channels and announcements in a window.",
+        above: Free "Slots before its own, and announcements, in a window.",
         card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
         units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
         packet_time: Derived "A packet's part in a cycle.", slot: Derived "Its slots of a window.",

@@ -318,7 +318,12 @@ fn a_share_that_a_change_has_split_has_its_certificate() {
             if slots == 1 {
                 continue;
             }
-            assert!(with(&|all| _ = all.pop()).is_err(), "a part is missing");
+            assert_eq!(with(&|all| _ = all.pop()), Err(Fault::Fails("slots carry a packet")));
+            // Each of both fits the cycle alone; both at one place do not.
+            let one_place = with(&|all| {
+                (all[1].spare, all[1].offset) = (all[1].spare + all[1].offset, all[0].offset);
+            });
+            assert_eq!(one_place, Err(Fault::Range("offset")));
             // One frame less in a slot, and all that follows from it.
             let room = owned.hops[0].1.mtu - owned.hops[0].1.headers;
             let cut = with(&|all| {

@@ -142,7 +142,7 @@ impl StandingShare<'_> {
         let spare = params.trt.checked_sub(slot.offset + tht + admitted.t_nrt)?;
         let wait = worst_wait(&self.traffic, pace, params.trt * pace.cycles(), packet_time).ok()?;
         Some(RetherTerms {
-            octets: slot.share.get() - self.headers().get(),
+            octets: slot.share.get().checked_sub(self.headers().get())?,
             offset: slot.offset.as_nanos(),
             periodic: self.periodic.into(),
             joined: (alone == Span::ZERO).into(),
