@@ -80,6 +80,12 @@ impl HopShare {
         Self { flow: self.flow.map(|flow| FlowShare { life, ..flow }), ..self }
     }
 
+    /// The same behind a node where packets may be late by chance: by chance, or not at all.
+    #[must_use]
+    pub fn behind_chance(self, is_late_before: bool) -> Self {
+        Self { flow: self.flow.map(|flow| FlowShare { is_late_before, ..flow }), ..self }
+    }
+
     /// The same in the statistical class, if so much of a chance is allowed: a packet may be late by it.
     #[must_use]
     pub fn with_chance(self, late: Chance) -> Self {

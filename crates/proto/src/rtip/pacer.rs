@@ -19,7 +19,6 @@
 //! later than that, e_k ≤ T_k + U + L: packet k is held until T_k + L at the latest, so by L at most, and is
 //! dropped only if that is more than d. So none is dropped where L ≤ d. None passes before the one that came
 //! before it.
-
 //!
 //! *Two contracts in one queue.* A contract takes the place of another one (`rcap/change.rs`). Each packet
 //! passes the regulator of its contract, and the one of all packets, whose traffic is the greater of both. It
@@ -36,6 +35,9 @@ pub(super) struct Pacer {
     traffic: Traffic,
     delay: Span,
     next: Option<Box<Next>>,
+    /// Of two contracts before, the regulator of both, for so many packets more: until none of those that it
+    /// has seen is of the contract that is over.
+    tail: Option<(RateJitter<Box<[Instant]>>, u64)>,
 }
 
 /// The contract that takes the place of another one.
@@ -44,8 +46,15 @@ struct Next {
     traffic: Traffic,
     delay: Span,
     expected: RateJitter<Box<[Instant]>>,
-    /// Of all packets.
+    /// Of all packets, of a traffic with this burst.
     both: RateJitter<Box<[Instant]>>,
+    burst: u64,
+}
+
+impl Next {
+    fn tail(self) -> (RateJitter<Box<[Instant]>>, u64) {
+        (self.both, self.burst)
+    }
 }
 
 /// The times of a packet at this node.
@@ -88,26 +97,30 @@ impl Pacer {
     }
 
     fn of(traffic: Traffic, hold: Hold, delay: Span) -> Self {
-        Self { hold, expected: RateJitter::new(traffic, history(&traffic)), traffic, delay, next: None }
+        let expected = RateJitter::new(traffic, history(&traffic));
+        Self { hold, expected, traffic, delay, next: None, tail: None }
     }
 
     /// From now on packets of another contract come, too; those of both conform to `both`.
     pub(super) fn join(&mut self, traffic: Traffic, delay: Span, both: Traffic) {
         let expected = RateJitter::new(traffic, history(&traffic));
+        let burst = both.burst();
         let both = RateJitter::behind(&self.expected, both, history(&both));
-        self.next = Some(Box::new(Next { traffic, delay, expected, both }));
+        self.next = Some(Box::new(Next { traffic, delay, expected, both, burst }));
     }
 
     /// The other contract stands alone from now on.
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
-            (self.expected, self.traffic, self.delay) = (next.expected, next.traffic, next.delay);
+            (self.traffic, self.delay) = (next.traffic, next.delay);
+            self.expected = next.expected.clone();
+            self.tail = Some(next.tail());
         }
     }
 
     /// The other contract is over.
     pub(super) fn part(&mut self) {
-        self.next = None;
+        self.tail = self.next.take().map(|next| next.tail());
     }
 
     /// Whenever the next packet comes, it is not eligible before.
@@ -146,20 +159,36 @@ impl Pacer {
             Hold::Regulated(regulator) => *regulator,
         };
         let comes = if matches!(regulator, Regulator::DelayAhead { .. }) { stated } else { arrival };
+        let tail = &mut self.tail;
         let (expected, delay, due) = match &mut self.next {
-            None => (self.expected.eligible(comes), self.delay, self.delay),
+            None => {
+                let expected = through(tail, self.expected.expected(comes));
+                self.expected.enter(expected);
+                (expected, self.delay, self.delay)
+            }
             Some(next) => {
                 let (own, delay) = match is_of_next {
                     true => (&mut next.expected, next.delay),
                     false => (&mut self.expected, self.delay),
                 };
-                let expected = next.both.eligible(own.expected(comes));
+                let expected = next.both.eligible(through(tail, own.expected(comes)));
                 own.enter(expected);
                 (expected, delay, self.delay.min(next.delay))
             }
         };
         let eligible = if regulator == Regulator::None { arrival } else { expected };
         Some(Times { eligible, deadline: expected + delay, due: expected + due })
+    }
+}
+
+/// The time of a packet by the regulator of two contracts, while it counts one that is over.
+fn through(tail: &mut Option<(RateJitter<Box<[Instant]>>, u64)>, at: Instant) -> Instant {
+    match tail {
+        Some((both, left)) if *left > 0 => {
+            *left -= 1;
+            both.eligible(at)
+        }
+        _ => at,
     }
 }
 
@@ -205,6 +234,40 @@ mod tests {
             Some((at(15), at(24))),
             "none overtakes the one before"
         );
+    }
+
+    /// A burst of 20 just before a change, and one of the new contract when the old one was over: each was
+    /// within its own contract, and a link that has tested one such burst in a second met two.
+    #[test]
+    fn behind_the_end_of_a_contract_its_last_packets_still_count() {
+        let burst = Traffic::new(ms(1), ms(50), ms(1_000)).unwrap();
+        for stays in [true, false] {
+            let mut pacer = Pacer::new(burst, Regulator::Rate, ms(9));
+            let mut seen: Vec<Instant> = Vec::new();
+            let mut comes = |pacer: &mut Pacer, now, count: usize, is_of_next| {
+                for _ in 0..count {
+                    seen.push(pacer.next(now, Span::ZERO, is_of_next).expect("none is dropped").eligible);
+                }
+            };
+            comes(&mut pacer, at(0), if stays { 20 } else { 0 }, false);
+            pacer.join(burst, ms(9), burst);
+            comes(&mut pacer, at(30), if stays { 0 } else { 20 }, true);
+            if stays {
+                pacer.settle()
+            } else {
+                pacer.part()
+            }
+            comes(&mut pacer, at(110), 45, false);
+            for k in 0..seen.len() {
+                assert!(k < 1 || seen[k] >= seen[k - 1] + ms(1), "{k}");
+                assert!(
+                    k < 20 || seen[k] >= seen[k - 20] + ms(1_000),
+                    "{k}: {}",
+                    seen[k].since(seen[k - 20])
+                );
+            }
+            assert_eq!(seen[20].since(seen[0]), ms(1_000), "no later than that");
+        }
     }
 
     /// A neighbour that sends ten times as much: the leeway at once, then the contract, each of these packets

@@ -442,6 +442,11 @@ impl Packets {
             Some(ring) => (true, ring),
             None => (false, ring),
         };
+        // A source sends by one contract behind the other: the end of the old one relies on it.
+        if !is_of_next && self.waiting.back().is_some_and(|packet| packet.is_of_next) {
+            self.counts.policed += 1;
+            return Err(NotTaken::Policed);
+        }
         // One that finds no buffer leaves no trace in the meter.
         if !ring.has_room(payload) {
             self.counts.over_buffers += 1;

@@ -149,6 +149,34 @@ fn a_gateway_keeps_as_many_packets_as_it_has_buffers() {
     assert_eq!(long, Err(NotTaken::Buffers), "longer than a buffer");
 }
 
+/// A neighbour that sends by the old contract behind a packet of the new one would have left packets without
+/// their buffers behind when the old contract ended, and the port's thread would have stopped.
+#[test]
+fn a_packet_of_the_old_contract_behind_one_of_the_new_is_not_taken() {
+    let regulator = Regulator::DelayAhead { step: Span::ZERO };
+    let mut packets = gateway(regulator, 8);
+    let (old, new) = (1, 2);
+    let come = |packets: &mut Packets, label, sequence| {
+        packets.take(at(0), RtipHeader::new(label, sequence, 0).with_ahead_us(9_000), &[7; 20])
+    };
+    assert_eq!(come(&mut packets, old, 0), Ok(()));
+    packets.join_contract(&spec(regulator, 1), 10, spec(regulator, 1).traffic, Some(new));
+    assert_eq!(come(&mut packets, old, 1), Ok(()));
+    assert_eq!(come(&mut packets, new, 2), Ok(()));
+    assert_eq!(come(&mut packets, old, 3), Err(NotTaken::Policed));
+    assert_eq!((packets.counts().policed, packets.counts().waiting), (1, 3));
+    packets.join(at(100));
+    for _ in 0..2 {
+        assert!(packets.is_first_former());
+        packets.leave();
+    }
+    packets.settle_contract();
+    let (header, payload) = written(&packets, at(100)).expect("the one of the new contract");
+    assert_eq!((header.sequence, payload), (2, vec![7; 20]));
+    packets.leave();
+    assert_eq!(come(&mut packets, old, 4), Ok(()), "any label is of the one contract");
+}
+
 #[test]
 fn regulators_hold_packets_that_come_too_early() {
     let joins = |regulator, ahead_us: u64| {
