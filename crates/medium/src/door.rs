@@ -219,6 +219,9 @@ pub struct FlowShare {
     /// The chance of a late packet that is allowed here: above zero for the statistical class, which stands
     /// in no partition and has no start and no end.
     pub late: Chance,
+    /// A node before may be late by chance. The regulator of a guaranteed flow would make all packets behind
+    /// such a late one as late, so that one without room by chance is refused.
+    pub is_late_before: bool,
     /// The group with which it shares what is reserved; a member has no start and no end, and is guaranteed.
     pub group: Option<GroupShare>,
 }
@@ -255,7 +258,8 @@ pub struct GroupLoad {
 impl FlowShare {
     /// Of the guaranteed class, at once and for ever.
     pub const fn guaranteed(traffic: Traffic) -> Self {
-        Self { traffic, life: Life::ALWAYS, late: Chance::NEVER, group: None }
+        let (life, late, is_late_before) = (Life::ALWAYS, Chance::NEVER, false);
+        Self { traffic, life, late, is_late_before, group: None }
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) struct Held {
     pub(crate) life: Life,
     /// The chance of a late packet that the hop may use.
     pub(crate) late: Chance,
+    /// A node before may be late by chance.
+    pub(crate) is_late_before: bool,
     /// The share of an attempt before is not given back yet: this one is asked for then.
     pub(crate) waits: bool,
     /// It takes the place of another contract, whose hop it has.

@@ -38,6 +38,8 @@ pub(super) struct Packets {
     /// The chance of a late packet: above zero in the statistical class. One that has no room there, and
     /// has room among the guaranteed flows, is one of them.
     pub(super) late: Chance,
+    /// It is refused instead.
+    is_by_chance_alone: bool,
     /// The group that it is a member of.
     group: Option<GroupShare>,
     pub(super) waits: Queue<Due, UNITS_WAITING_MAX>,
@@ -54,10 +56,10 @@ impl Packets {
     pub(super) fn of(share: &Share, flow: FlowShare) -> Self {
         let Share { unit_octets_max, partition, .. } = *share;
         let octets = Octets::new(u64::from(unit_octets_max).saturating_sub(RTIP_OCTETS).max(1));
-        let FlowShare { traffic, life, late, group } = flow;
+        let FlowShare { traffic, life, late, is_late_before: is_by_chance_alone, group } = flow;
         let ask = Ask { traffic, octets, octets_least: Octets::new(1) };
-        let waits = Queue::new(Due::default());
-        Self { ask, partition, life, late, group, waits, delay: Span::ZERO, left: 0, came: None }
+        let (waits, delay, left, came) = (Queue::new(Due::default()), Span::ZERO, 0, None);
+        Self { ask, partition, life, late, is_by_chance_alone, group, waits, delay, left, came }
     }
 
     fn is_statistical(&self) -> bool {
@@ -259,11 +261,14 @@ impl Flows {
             true => flows.certain(now, horizon),
             false => flows.certain_now(now, horizon),
         };
-        let beside = certain(self, self.horizon())?;
-        if of.is_statistical() && self.statistical_fits(of, beside, |flows| certain(flows, Span::MAX)).is_ok()
-        {
-            return Ok(());
+        if of.is_statistical() {
+            let beside = certain(self, self.horizon())?;
+            let fits = self.statistical_fits(of, beside, |flows| certain(flows, Span::MAX));
+            if fits.is_ok() || of.is_by_chance_alone {
+                return fits.map(drop);
+            }
         }
+        let beside = certain(self, self.horizon())?;
         if thorough {
             self.longest_at_starts(now, of, units).map_err(|(denied, _)| denied)?;
         }
@@ -315,7 +320,7 @@ impl Flows {
         now: Instant,
         id: SessionId,
         (packets, units): (&Packets, Span),
-        most: Span,
+        (most, is_less): (Span, bool),
     ) -> Result<(), Denied> {
         let offer = self.admit(now, id, packets, units).map_err(|(denied, _)| denied)?;
         let late = offer.delay.minus(most);
@@ -324,6 +329,8 @@ impl Flows {
                 let nearest_delay = Some(offer.delay);
                 Err(Denied { nearest_delay, ..Denied::new(NodeTest::EdfExact, late) })
             }
+            // The promises that held beside more hold beside less.
+            false if is_less => Ok(()),
             false => self.statistical_holds(now, true),
         };
         holds.inspect_err(|_| {
@@ -409,6 +416,7 @@ impl Link {
         }
         let denied = match flows.admit_statistical(now, id, packets) {
             Ok(offer) => return Ok(offer),
+            Err(denied) if packets.is_by_chance_alone => return Err(at_once(denied)),
             Err(denied) => denied,
         };
         // A guaranteed flow keeps every chance.
@@ -500,7 +508,10 @@ impl Link {
         let (asked, flows) =
             (Packets::of(share, FlowShare { life: had.life, ..flow }), &mut self.shares.flows);
         let standing = flows.take_out(place);
-        if let Err(denied) = flows.admit_within(now, id, (&asked, units), most) {
+        let (is, was) = (&asked.ask, &had.ask);
+        let is_less = was.traffic.carries(&is.traffic) && is.octets <= was.octets;
+        let is_more = is.traffic.carries(&was.traffic) && is.octets >= was.octets;
+        if let Err(denied) = flows.admit_within(now, id, (&asked, units), (most, is_less)) {
             let fits =
                 |port: &mut PortTests| largest_packet(&mut port.part(asked.partition), &asked.ask, most);
             let nearest = flows.port.as_mut().and_then(fits);
@@ -511,7 +522,8 @@ impl Link {
             return Err((denied, nearest));
         }
         let (ask, horizon) = (asked.ask, flows.horizon());
-        if let Some(port) = &flows.port {
+        // What has left counts in a share that carries it: the regulator of both goes on.
+        if let Some(port) = flows.port.as_ref().filter(|_| !is_more) {
             flows.left.flow(now, (&port.whole().params().link, &had.ask), had.came(), horizon);
         }
         let params = self.settings.params(2);

@@ -34,7 +34,7 @@ use crate::rcap::{
 };
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
-use rota_admission::rtip::Messages;
+use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::payload_max;
 use rota_contract::{Chances, CloseCause, Granted, Group, NodeId, PartitionName, Tally, Via};
 use rota_units::{Instant, Octets, Span};
@@ -369,7 +369,12 @@ impl Node {
             }
             RcapOutput::Reserve { entry, hop, ask, late_most: late, partition, group, life, former } => {
                 let (none, waits, joint) = (ChannelId::NONE, false, None);
-                let asked = Held { hop: none, next: hop, ask, late, partition, group, life, waits, joint };
+                let is_late_before = self.across.as_ref().is_some_and(|across| {
+                    across.rcap.records(entry).iter().any(|node| node.hop.late > Chance::NEVER)
+                });
+                let next = hop;
+                let asked =
+                    Held { hop: none, next, ask, partition, group, life, late, is_late_before, waits, joint };
                 match former {
                     None => self.reserve_across(now, entry, asked),
                     Some(former) => self.reserve_joint(now, entry, asked, &former),

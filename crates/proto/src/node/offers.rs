@@ -49,7 +49,7 @@ impl Node {
     /// The share that an entry asks of the port to its next hop. A RETHER segment has no statistical class: a
     /// share by peak rates holds with a chance of 0 (`TENET-3.1-29`).
     pub(super) fn share_of(&self, held: &Held) -> Result<(Way, HopShare), HopDenied> {
-        let Held { next, ref ask, partition, group, life, late, .. } = *held;
+        let Held { next, ref ask, partition, group, life, late, is_late_before, .. } = *held;
         let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
         let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
         let settings = port.medium().settings();
@@ -64,7 +64,8 @@ impl Node {
         let number = settings.partitions.number(partition);
         if is_link {
             let share = HopShare::by_discipline(ask.traffic, octets).in_partition(number);
-            return Ok((way, share.during(life).with_chance(late).in_group(group)));
+            let share = share.with_chance(late).behind_chance(is_late_before);
+            return Ok((way, share.during(life).in_group(group)));
         }
         let share = HopShare::of_pace(pace, octets);
         let share = group.map_or(share, |group| share.with_group(ask.traffic, group));

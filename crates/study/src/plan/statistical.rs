@@ -49,7 +49,7 @@ impl Borne {
 impl Plan<'_> {
     /// A channel's place at a step, behind which there are so many hops with it, with the chance of a late
     /// packet that the hop uses, and the best offer there. Where there is no room for it by chance the hop is
-    /// guaranteed, which keeps every chance, if there is room for that.
+    /// guaranteed, which keeps every chance, if there is room for that and no hop before is by chance.
     pub(super) fn ask_first(
         &self,
         step: &Step,
@@ -61,7 +61,9 @@ impl Plan<'_> {
         let late = self.chance_at(step, seat, borne, hops);
         let mut seat = Seat { late, ..seat.clone() };
         let mut asked = self.ask(step, &seat, ask, Want::Best);
-        if late > Chance::NEVER && asked.is_err() {
+        // Behind a hop that may be late by chance its regulator would hold all packets of a burst.
+        let is_late_before = borne.used.iter().any(|used| *used > Chance::NEVER);
+        if late > Chance::NEVER && asked.is_err() && !is_late_before {
             let sure = Seat { late: Chance::NEVER, ..seat.clone() };
             if let Ok(offered) = self.ask(step, &sure, ask, Want::Best) {
                 (seat, asked) = (sure, Ok(offered));

@@ -20,7 +20,7 @@ use crate::rtip::table::State;
 use crate::rtip::{HopError, HopShare, HopSpec};
 use rota_admission::Clocks;
 use rota_admission::rtip::{Chance, Scheduler};
-use rota_admission::subnet::{LINK_DELAY_MAX, Offer, link_offer, payload_max};
+use rota_admission::subnet::{LINK_DELAY_MAX, Offer, hop_pace, link_offer, payload_max};
 use rota_contract::ChannelId;
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Span};
@@ -62,6 +62,8 @@ impl Node {
         if new.ask.octets > most {
             return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
         }
+        let is_ring = settings.medium != MediumKind::Link;
+        hop_pace(&new.ask.traffic, 1, is_ring.then_some(settings.trt))?;
         let service_least = link_offer(&settings.link, new.ask.octets_least, Span::ZERO).service_least;
         let stands = HopOffer { offer: Offer { service_least, ..former.offer.offer }, ..former.offer };
         let (traffic, octets) = (Clocks::APART.counted(&former.traffic), old.ask.octets.max(new.ask.octets));
