@@ -256,8 +256,8 @@ fn an_open_channel_is_shown_hop_by_hop_and_has_a_certificate() {
     }
 }
 
-/// Beside a guaranteed channel on the line: one whose peaks exceed it is refused, and one that fits has its
-/// chance at the line alone, and no certificate.
+/// Beside a guaranteed channel on the line: one whose load exceeds it is refused, one whose bursts no chance
+/// allows is guaranteed, and one that fits has its chance at the line alone, and no certificate.
 fn a_statistical_channel_joins(lab: &TopologyLab) {
     let waiting = lab.rota("blizzard", &["recv", "--out", "/dev/null"]);
     waiting.wait_for_word("listening");
@@ -268,7 +268,15 @@ fn a_statistical_channel_joins(lab: &TopologyLab) {
         );
         lab.rota("faith", &words.split_whitespace().collect::<Vec<_>>())
     };
-    let refused = open("7000octets").finish();
+    let sure = open("7000octets");
+    let said = eventually(PATIENCE, || sure.out().contains(r#""class":"guaranteed""#).then_some(()));
+    assert!(said.is_some(), "{} {}", sure.out(), sure.err());
+    sure.interrupt();
+    sure.finish();
+    waiting.finish();
+    let waiting = lab.rota("blizzard", &["recv", "--out", "/dev/null"]);
+    waiting.wait_for_word("listening");
+    let refused = open("20000octets").finish();
     assert_eq!(refused.code(), 3, "{} {}", refused.out, refused.err);
     let refused = &refused.json()["refused"];
     assert_eq!((&refused["test"], &refused["node"]), (&"Overflow".into(), &"sock".into()), "{refused}");

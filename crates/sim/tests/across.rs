@@ -68,7 +68,7 @@ fn seeds_of_channels_across_segments_that_once_broke_a_rule_keep_it() {
 #[test]
 fn channels_with_another_path_and_any_discipline_keep_every_rule() {
     for campaign in [Campaign::Product, Campaign::Proven] {
-        let all = sweep_from(DISCIPLINES, campaign, 0..60);
+        let all = sweep_from(DISCIPLINES, campaign, 0..72);
         assert!(all.counts.rerouted > 5 && all.counts.link_packets > 1_000, "{campaign:?}: {all:?}");
         let jitter = all.counts.jitter_ppm;
         assert!((300_000..=1_000_000).contains(&jitter), "{jitter} millionths of a promise of jitter");

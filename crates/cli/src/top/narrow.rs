@@ -76,7 +76,7 @@ impl Narrow {
         })
     }
 
-    /// Whether a circuit of this station is shown, whose TPDUs are ordinary frames.
+    /// True if a circuit of this station is shown. Its TPDUs are ordinary frames.
     pub fn passes_circuit(&self, here: &str, circuit: &Circuit) -> bool {
         let party = |name| Some(Party { station: 0, name, mac: address(name) });
         let (from, to) = if circuit.sends { (here, &*circuit.peer) } else { (&*circuit.peer, here) };

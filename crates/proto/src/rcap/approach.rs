@@ -53,7 +53,7 @@ impl Rcap {
     /// One that finds no place among those that are remembered is ended by its lease.
     fn note_ahead(&mut self, now: Instant, of: RcapChannel, word: Ahead) {
         self.ahead.retain(|_, word| word.until > now);
-        if self.ahead.len() < self.limits.remembered {
+        if self.ahead.len() < self.limits.remembered || self.ahead.contains_key(&of) {
             self.ahead.insert(of, word);
         }
     }
@@ -104,6 +104,11 @@ impl Rcap {
             [approach.passed, approach.via, approach.around].map(|way| way.iter().collect::<Vec<_>>());
         let is_sound = passed.last() == Some(&from) && passed.first() == Some(&of.origin);
         if !is_sound || passed.contains(&self.own) {
+            self.counters.stray += 1;
+            return;
+        }
+        // The word of a request comes one way: another neighbour can neither take it over nor take it back.
+        if self.ahead.get(of).is_some_and(|word| word.until > now && word.from != Some(from)) {
             self.counters.stray += 1;
             return;
         }

@@ -283,7 +283,7 @@ impl Rcap {
     /// one. A word of its receiver is final.
     fn asked_beside(&self, now: Instant, channel: ChannelId, told: RcapDenied) -> Option<Call> {
         let call = self.calls.get(&channel).filter(|call| call.change.is_some() && call.pending.is_none())?;
-        let is_of_hops = self.stands_in_the_way(&told);
+        let is_of_hops = super::change::may_fit_beside(&told);
         if call.beside.is_some() || call.is_over || !call.demand.is_plain() || !is_of_hops {
             return None;
         }

@@ -61,6 +61,25 @@ pub(crate) const fn with_spare(units: u64) -> u64 {
     units.saturating_add(units.div_ceil(4))
 }
 
+/// True if a change that was refused in the place of its contract may fit beside it: room, bounds, or a hop
+/// that cannot grow.
+pub(super) const fn may_fit_beside(denied: &RcapDenied) -> bool {
+    use RcapTest as Test;
+    matches!(
+        denied.test,
+        Test::Load
+            | Test::EdfExact
+            | Test::RcspLevel
+            | Test::RetherShare
+            | Test::CyclePackets
+            | Test::PathDelay
+            | Test::PathJitter
+            | Test::Undecided
+            | Test::TableFull
+            | Test::Unsupported
+    )
+}
+
 impl Entry {
     /// At the destination of a change: packets that it may hold.
     pub(super) fn held_packets(&self) -> u64 {
@@ -135,18 +154,6 @@ impl Rcap {
         if let Some(entry) = standing.and_then(|id| self.ledger.get_mut(id)) {
             entry.newest = entry.newest.max(of.attempt);
         }
-    }
-
-    /// True if a refusal speaks of what a change would have shared with the open contract.
-    pub(super) const fn stands_in_the_way(&self, denied: &RcapDenied) -> bool {
-        use RcapTest as Test;
-        matches!(
-            denied.test,
-            Test::Load | Test::EdfExact | Test::RcspLevel | Test::RetherShare | Test::CyclePackets
-        ) || matches!(
-            denied.test,
-            Test::PathDelay | Test::PathJitter | Test::Undecided | Test::TableFull | Test::Unsupported
-        )
     }
 
     /// The accept of a change has come back to the source.

@@ -74,7 +74,9 @@ impl Rcap {
     /// Denies a request that has no entry here.
     fn deny(&mut self, to: NodeId, of: &RcapChannel, denied: RcapDenied) {
         self.send(to, *of, RcapBody::EstablishDenied(denied));
-        self.take_back(of, &Ending::Denied(denied));
+        if self.has_word(of, to) {
+            self.take_back(of, &Ending::Denied(denied));
+        }
     }
 
     /// Begins an attempt at this node: an entry, and a question to the medium or to the receiving program.
@@ -87,6 +89,8 @@ impl Rcap {
             return Err(RcapDenied { standing, nearest_octets, ..counted(self.own, test, count) });
         }
         if demand.request.destination == self.own {
+            // Nothing is prepared here, and what else is told of this request is for its entry.
+            self.ahead.remove(of);
             return self.arrive(now, attempt);
         }
         // The destination has a place in a status, too.

@@ -292,7 +292,7 @@ fn each_wrong_field_of_an_answer_is_refused_by_its_name() {
     assert_eq!(refused(&denied, 24, &[0; 8]), Some("node"));
     assert_eq!(refused(&denied, 32, &[RcapTest::ALL.len() as u8]), Some("test"));
     assert_eq!(refused(&denied, 33, &[3]), Some("status"));
-    assert_eq!(refused(&denied, 54, &[3]), Some("part"));
+    assert_eq!(refused(&denied, 70, &[3]), Some("part"));
     let close = RcapClose { cause: CloseCause::Finished, node: NodeId(1) };
     let close = octets(RcapBody::CloseReverse(close));
     assert_eq!(refused(&close, 24, &[20]), Some("cause"));
@@ -332,7 +332,7 @@ fn each_wrong_field_of_an_invitation_is_refused_by_its_name() {
     }
     let denied = octets(RcapBody::InviteDenied(RcapInviteDenied { denied: denied(), way: way() }));
     assert_eq!(refused(&denied, body + 8, &[RcapTest::ALL.len() as u8]), Some("test"));
-    assert_eq!(refused(&denied, body + 48, &zero), Some("way node"));
+    assert_eq!(refused(&denied, body + 64, &zero), Some("way node"));
     assert_eq!(way().iter().collect::<Vec<_>>(), [NodeId(2), NodeId(5)]);
     assert_eq!(RcapRoute::parse(&RcapRoute::written(&[NodeId(2), NodeId(5)])), Ok(way()));
     let many: Vec<NodeId> = (1..=RCAP_NODES_MAX as u64 + 1).map(NodeId).collect();

@@ -111,6 +111,20 @@ fn a_request_that_is_refused_before_it_goes_on_takes_its_word_back() {
     assert!(outputs.contains(&forgo()) && outputs.contains(&closed(of(1, 1), C, B)), "{outputs:?}");
 }
 
+/// It took the word over, with a word of its own or a request that cannot be, and then took it back.
+#[test]
+fn another_neighbour_neither_takes_a_word_over_nor_takes_it_back() {
+    let mut rcap = b();
+    heard(&mut rcap, A, &word(of(1, 1), D, &[A], &[]));
+    assert_eq!(heard(&mut rcap, C, &word(of(1, 1), D, &[A, C], &[])), []);
+    assert_eq!(rcap.counters().stray, 1);
+    let refused = request_of(of(1, 1), ask(D), &[A, B, C], ms(9));
+    rcap.on_message(at(11), C, &refused).unwrap();
+    let outputs = drain(&mut rcap);
+    assert!(!outputs.contains(&RcapOutput::Forgo { of: of(1, 1) }), "{outputs:?}");
+    assert!(rcap.has_word(&of(1, 1), A));
+}
+
 #[test]
 fn a_request_that_goes_on_follows_its_word_and_one_to_another_node_takes_it_back() {
     let mut rcap = b();
@@ -128,6 +142,17 @@ fn a_request_that_goes_on_follows_its_word_and_one_to_another_node_takes_it_back
     rcap.follows(&of(1, 1), A);
     let outputs = drain(&mut rcap);
     assert_eq!(outputs, [RcapOutput::Forgo { of: of(1, 1) }, closed(of(1, 1), C, B)], "{entry:?}");
+}
+
+/// It took the word of its source's death for that of a request that was refused, while the lease ran.
+#[test]
+fn a_destination_forgets_the_word_when_the_request_has_come() {
+    let mut rcap = b();
+    assert_eq!(heard(&mut rcap, A, &word(of(1, 1), B, &[A], &[])), []);
+    assert!(rcap.has_word(&of(1, 1), A));
+    rcap.on_message(at(15), A, &request_of(of(1, 1), ask(B), &[A], ms(9))).unwrap();
+    drain(&mut rcap);
+    assert!(!rcap.has_word(&of(1, 1), A));
 }
 
 /// The close does not pass: the lease ends what was prepared, and a word of it is forgotten then.
