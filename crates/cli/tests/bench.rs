@@ -136,7 +136,7 @@ fn set_ups_are_measured_over_gateways_beside_standing_channels() {
 /// TRANSPORT-R79: each transport of this program over both wires, each with its stream and its round trips.
 #[test]
 fn the_transport_benchmark_measures_circuits_beside_the_kernel() {
-    let words = ["bench", "transport", "--rounds", "1", "--window", "200ms", "--loss", "0.1%", "--json"];
+    let words = ["bench", "transport", "--rounds", "1", "--window", "200ms", "--loss", "1000ppm", "--json"];
     let hub = ["--round-trip", "2ms", "--hub-rate", "100mbit", "--only", "tcp-cubic,udp,circuit,zenoh"];
     let out = Command::new(ROTA).args(words).args(hub).output().unwrap();
     let errors = text(&out.stderr);
