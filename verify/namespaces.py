@@ -196,8 +196,8 @@ def judge(channel, stalls):
         else:
             longest, behind = max(longest, took), None
         before = unit
-    # Those behind the last one that came, by the receiver's count.
-    missing = channel["lost"] - sum(1 for _, what, _, _ in wrong if what == "lost")
+    # Those behind the last one that came, by the receiver's count. It counts a unit as incomplete or as lost.
+    missing = channel["lost"] + channel["incomplete"] - sum(1 for _, what, _, _ in wrong if what != "late")
     wrong += [((before or {"unit": -1})["unit"] + 1 + k, "lost", 0, 0) for k in range(max(missing, 0))]
     return wrong, longest
 
