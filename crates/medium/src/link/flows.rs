@@ -19,10 +19,9 @@ use crate::event::MediumEvent;
 use crate::settings::Settings;
 use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
-use rota_admission::search::largest;
 use rota_admission::subnet::{
     Ask, Certain, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
-    link_work,
+    largest_packet, link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, LinkModel, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -340,15 +339,6 @@ impl Flows {
             }
         })
     }
-}
-
-/// The largest packet of the same flow with which a port keeps this bound: each test rises with the packet.
-fn largest_packet(port: &mut dyn Subnet, ask: &Ask, most: Span) -> Option<Octets> {
-    let mut fits = |octets: u64| {
-        let octets = Octets::new(octets);
-        port.keeping(&Ask { octets, octets_least: ask.octets_least.min(octets), ..*ask }, most).is_ok()
-    };
-    fits(1).then(|| Octets::new(largest(1, ask.octets.get(), fits)))
 }
 
 impl Shares {
