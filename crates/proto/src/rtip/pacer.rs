@@ -51,12 +51,6 @@ struct Next {
     burst: u64,
 }
 
-impl Next {
-    fn tail(self) -> (RateJitter<Box<[Instant]>>, u64) {
-        (self.both, self.burst)
-    }
-}
-
 /// The times of a packet at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
@@ -112,15 +106,15 @@ impl Pacer {
     /// The other contract stands alone from now on.
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
-            (self.traffic, self.delay) = (next.traffic, next.delay);
-            self.expected = next.expected.clone();
-            self.tail = Some(next.tail());
+            let Next { traffic, delay, expected, both, burst } = *next;
+            (self.traffic, self.delay, self.expected) = (traffic, delay, expected);
+            self.tail = Some((both, burst));
         }
     }
 
     /// The other contract is over.
     pub(super) fn part(&mut self) {
-        self.tail = self.next.take().map(|next| next.tail());
+        self.tail = self.next.take().map(|next| (next.both, next.burst));
     }
 
     /// Whenever the next packet comes, it is not eligible before.
