@@ -167,8 +167,8 @@ fn a_change_counts_once_for_its_user() {
     assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), Some(RcapTest::QuotaChannels));
 }
 
-/// What no hop can have in the place of the open contract is asked for once more, beside it. The program
-/// hears the first refusal, unless that says only that a share does not grow.
+/// A change that no hop can have in the place of the open contract is asked for once more, beside it. The
+/// program hears the first refusal, unless that says only that a share does not grow.
 #[test]
 fn a_change_is_asked_for_in_the_place_of_the_contract_and_then_beside_it() {
     for (first, told) in [(RcapTest::PathDelay, RcapTest::PathDelay), (RcapTest::Unsupported, RcapTest::Load)]
