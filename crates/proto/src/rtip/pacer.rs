@@ -112,9 +112,11 @@ impl Pacer {
         }
     }
 
-    /// The other contract is over.
+    /// The other contract is over, if there is one.
     pub(super) fn part(&mut self) {
-        self.tail = self.next.take().map(|next| (next.both, next.burst));
+        if let Some(next) = self.next.take() {
+            self.tail = Some((next.both, next.burst));
+        }
     }
 
     /// Whenever the next packet comes, it is not eligible before.
@@ -262,6 +264,20 @@ mod tests {
             }
             assert_eq!(seen[20].since(seen[0]), ms(1_000), "no later than that");
         }
+    }
+
+    /// A further change that was denied before it was open here ended the count, and a burst followed the last
+    /// packets of the contract that was over.
+    #[test]
+    fn a_change_that_never_opened_leaves_the_last_packets_of_the_one_before_counted() {
+        let burst = Traffic::new(ms(1), ms(50), ms(1_000)).unwrap();
+        let mut pacer = Pacer::new(burst, Regulator::Rate, ms(9));
+        let comes = |pacer: &mut Pacer, now| passes(pacer, now, Span::ZERO).expect("none is dropped").0;
+        (0..20).for_each(|k| assert_eq!(comes(&mut pacer, at(0)), at(k)));
+        pacer.join(burst, ms(9), burst);
+        pacer.settle();
+        pacer.part();
+        assert_eq!(comes(&mut pacer, at(110)), at(1_000));
     }
 
     /// A neighbour that sends ten times as much: the leeway at once, then the contract, each of these packets
