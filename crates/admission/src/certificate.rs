@@ -167,7 +167,7 @@ numbers!(
         packet_time: "The part of a packet in one slot.",
         slot: "u·S.",
         ordinary: "B.",
-        spare: "What all of this leaves of W.",
+        spare: "The rest of W.",
     }
 );
 numbers!(

@@ -96,13 +96,13 @@ terms! {
     }
     Slots "Slots of a link, which go before its packets: a packet's parts open a window apart." {
         window: Free "No more of them than the packets of a cycle open in so long.",
-        per_visit: Free "What the host adds to each.",
+        per_visit: Free "The host's part of each.",
         above: Free "Slots before its own, and announcements, in a window.",
         card_ahead: Free "Wire time of other traffic in the card, beside a full frame.",
         units: Free "Packets a cycle.", cycles: Free "Cycles a packet.",
         packet_time: Derived "A packet's part in a cycle.", slot: Derived "Its slots of a window.",
         ordinary: Derived "The largest blocking of other traffic.",
-        spare: Derived "What all of this leaves of the window.",
+        spare: Derived "The rest of the window.",
     }
     Promise "What a receiver is promised." {
         hop: Free "The place of its last hop, from 1.",

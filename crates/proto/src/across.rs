@@ -11,11 +11,11 @@ use crate::io::{ChannelId, PortId, Way};
 use crate::link_state::LinkState;
 use crate::node::detail::Opened;
 use crate::rcap::{
-    ChannelKey, ChannelRequest, EntryId, Graph, NextHop, Promise, Rcap, RcapDenied, RcapLimits, RcapTest,
-    Record, TUNNEL, units_within, with_spare,
+    ChannelKey, ChannelRequest, EntryId, Former, Graph, NextHop, Promise, Rcap, RcapDenied, RcapLimits,
+    RcapTest, Record, TUNNEL, units_within, with_spare,
 };
 use crate::rtip::table::Key;
-use rota_admission::rtip::{Chance, Messages, Traffic};
+use rota_admission::rtip::{Chance, Messages};
 use rota_admission::subnet::Ask;
 use rota_contract::{
     Class, CloseCause, Contract, Granted, NodeId, NodeName, PartitionName, Statistical, Tally, Withdrawn,
@@ -83,17 +83,21 @@ pub(crate) struct Held {
 /// A contract of a hop that takes the place of another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joint {
-    /// The entry of that one, and its bound here.
-    pub(crate) former: EntryId,
-    pub(crate) had: Span,
-    /// The packets of both, as the source's clock shows them.
-    pub(crate) both: Traffic,
+    /// That one, and the packets of both.
+    pub(crate) former: Former,
     /// The bound of this one here.
     pub(crate) delay: Span,
     /// The local id of its packets that come in, from where; none at the source, and before it is open.
     pub(crate) key: Option<Key>,
     /// The next node's local id for its packets, once it is open here.
     pub(crate) local_id: Option<u16>,
+}
+
+impl Joint {
+    /// The bound of the other one here.
+    pub(crate) const fn had(&self) -> Span {
+        self.former.offer.offer.delay
+    }
 }
 
 /// A hop of this node that keeps the ring of a port for requests that are on their way.

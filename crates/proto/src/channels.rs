@@ -43,6 +43,7 @@ pub use event::{ChannelEvent, ReceiverChange};
 use incoming::Incoming;
 use lateness::OneWay;
 use meter::Meter;
+pub(crate) use outgoing::Grant;
 use outgoing::{Ending, Outgoing, Repeats, Sending, Units};
 pub use request::{Listener, OpenRequest, RequestError, ResizeError, Sender};
 use rota_admission::{Admitted, Pace};

@@ -40,10 +40,14 @@ impl StandingShare<'_> {
         Octets::new(if self.is_packet { RTIP_OCTETS } else { 0 })
     }
 
+    /// Octets of each unit in a cycle, or of a packet with its header.
+    fn unit_share(&self) -> Octets {
+        self.pace.share(self.octets + self.headers(), &self.params.link.framing)
+    }
+
     /// The time of one unit's share in a slot, or of one packet.
     fn unit_time(&self) -> Span {
-        let share = self.pace.share(self.octets + self.headers(), &self.params.link.framing);
-        tht_shared_joined(self.params, share, Pace::EVERY_CYCLE)
+        tht_shared_joined(self.params, self.unit_share(), Pace::EVERY_CYCLE)
     }
 
     /// The bound of this traffic in the share, and its part for units that come closer together than the
@@ -117,12 +121,15 @@ impl StandingShare<'_> {
         (is_carried && is_granted).then_some((offer, self.frame(), terms))
     }
 
+    /// The slot of the grant.
+    pub fn slot(&self) -> StandingSlot {
+        let Admitted { offset, tht, .. } = self.admitted;
+        StandingSlot { offset, tht, share: self.unit_share() }
+    }
+
     /// The numbers of a share of one slot, as it was granted. `None` where that does not carry this traffic.
     pub fn terms(&self, share: &RetherShare) -> Option<(FrameTerms, RetherTerms)> {
-        let (admitted, framing) = (share.admitted, &self.params.link.framing);
-        let carries = self.pace.share(self.octets + self.headers(), framing);
-        let slot = StandingSlot { offset: admitted.offset, tht: admitted.tht, share: carries };
-        Some((self.frame(), self.slot_terms(share, &slot)?))
+        Some((self.frame(), self.slot_terms(share, &self.slot())?))
     }
 
     /// The numbers of one of the share's slots: a change may have split it. `None` where the slot is too

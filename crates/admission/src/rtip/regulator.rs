@@ -79,8 +79,8 @@ impl<H: DerefMut<Target = [Instant]>> RateJitter<H> {
         Self { traffic, at_once, history, seen: 0 }
     }
 
-    /// The regulator of the packets that come behind those of `former`, by other traffic. What `former` does
-    /// not remember any more counts as late as its traffic allows beside what it remembers. So no packet that
+    /// The regulator of the packets that come behind those of `former`, by other traffic. Times that `former`
+    /// has forgotten count as late as its traffic allows beside those that it remembers. So no packet that
     /// goes on to conform to `former` is held by traffic that carries that one. Panics on a memory of another
     /// number than B, and behind a group.
     pub fn behind<F: DerefMut<Target = [Instant]>>(

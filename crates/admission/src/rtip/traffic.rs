@@ -283,6 +283,19 @@ impl Messages {
         Some(Span::from_nanos(largest(bad, good, is_too_short) + 1))
     }
 
+    /// The nearest messages whose packets fit: the largest S_max, and where none is small enough the shortest
+    /// X_min.
+    pub fn nearest(
+        &self,
+        payload_max: Octets,
+        mut fits: impl FnMut(&Packets) -> bool,
+    ) -> (Option<Octets>, Option<Span>) {
+        match self.largest(payload_max, &mut fits) {
+            None => (None, self.quickest(payload_max, fits)),
+            smaller => (smaller, None),
+        }
+    }
+
     /// The same messages so far apart at least.
     #[must_use]
     pub fn slower(&self, x_min: Span) -> Self {
@@ -315,6 +328,9 @@ mod tests {
         let apart = |packets: &Packets| packets.traffic.x_min() >= ns(250);
         assert_eq!(messages.quickest(packet, apart), Some(ns(2_500)));
         assert_eq!(messages.quickest(packet, |_| false), None);
+        assert_eq!(messages.nearest(packet, seven), (Some(Octets::new(70)), None));
+        assert_eq!(messages.nearest(packet, |packets| packets.count > 7 && apart(packets)), (None, Some(ns(2_500))));
+        assert_eq!(messages.nearest(packet, |_| false), (None, None));
     }
 
     #[test]

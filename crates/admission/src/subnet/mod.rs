@@ -27,6 +27,7 @@ use crate::link::{Framing, LinkModel};
 use crate::pace::Pace;
 use crate::path::Hop;
 use crate::rtip::{Denied, NodeTest, Regulator, Traffic};
+use crate::search::largest;
 use rota_units::{BitRate, Octets, Span};
 
 /// Octets of the RTIP header (paper Figure 2); the unit header beside it is RMTP's and part of
@@ -94,6 +95,17 @@ pub fn hop_pace(traffic: &Traffic, at_once: u64, trt: Option<Span>) -> Result<Pa
         return Err(Denied::counted(NodeTest::Unsupported, burst, BURST_MAX));
     }
     trt.map_or(Ok(Pace::EVERY_CYCLE), |trt| pace_at_peaks(traffic, trt, at_once))
+}
+
+/// The largest packet of the same channel with which `subnet` keeps `delay`: the counter-offer where no
+/// longer bound helps. Every test rises with the packet, so halving finds it.
+pub fn largest_packet(subnet: &mut dyn Subnet, ask: &Ask, delay: Span) -> Option<Octets> {
+    let mut fits = |octets: u64| {
+        let octets = Octets::new(octets);
+        let ask = Ask { octets, octets_least: ask.octets_least.min(octets), ..*ask };
+        subnet.keeping(&ask, delay).is_ok()
+    };
+    fits(1).then(|| Octets::new(largest(1, ask.octets.get(), fits)))
 }
 
 /// The largest payload of an RTIP packet in one frame.

@@ -7,20 +7,6 @@ use crate::rtip::{Discipline, Flow, NodeTest, Point, Scheduler};
 use crate::slots::Slot;
 use proptest::prelude::*;
 
-/// The largest packet of the same channel with which `subnet` keeps `delay`. Every test rises with the
-/// packet, so halving finds it: nodes and plans look for offers so.
-pub(super) fn largest_packet(subnet: &mut dyn Subnet, ask: &Ask, delay: Span) -> Option<Octets> {
-    let mut fits = |octets: u64| {
-        let octets = Octets::new(octets);
-        let ask = Ask { octets, octets_least: ask.octets_least.min(octets), ..*ask };
-        subnet.keeping(&ask, delay).is_ok()
-    };
-    if !fits(1) {
-        return None;
-    }
-    Some(Octets::new(crate::search::largest(1, ask.octets.get(), fits)))
-}
-
 const FRAMING: Framing = Framing::ETHERNET;
 
 fn ask(x_min: u64, x_ave: u64, interval: u64, octets: u64) -> Ask {

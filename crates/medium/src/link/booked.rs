@@ -14,7 +14,6 @@ use super::flows::{Flows, Packets, PortTests, Standing};
 use super::left;
 use super::shares::{Session, Shares};
 use crate::door::SessionId;
-use crate::event::MediumEvent;
 use rota_admission::rtip::{Denied, NodeTest};
 use rota_admission::subnet::{Certain, Offer, Subnet, link_offer};
 use rota_units::{Instant, Span};
@@ -40,10 +39,8 @@ impl Flows {
         let mut port = self.empty_port()?;
         port.set_units(units)?;
         let all = self.sessions.iter().chain(&self.booked).filter(|of| of.life.has(at));
-        for Standing { ask, partition, delay, .. } in all {
-            let none = Span::ZERO;
-            let offer = Offer { delay: *delay, service_least: none, link_least: none, link_most: none };
-            port.admit_offered(*partition, ask, &offer)?;
+        for standing in all {
+            standing.admit_to(&mut port)?;
         }
         Ok(port)
     }
@@ -54,14 +51,17 @@ impl Flows {
         starts.into_iter().try_for_each(|at| self.port_at(units, at).map(drop))
     }
 
-    /// The most that goes before packets of the statistical class, now and at each start of what is booked. A
-    /// share that has ended, or will have by then, counts for as long as the proof asks for, where no bound
-    /// of the class is longer than `horizon`.
-    pub(super) fn certain(&self, now: Instant, horizon: Span) -> Result<Certain, Denied> {
+    /// The most that goes before packets of the statistical class now, and where it is `thorough` at each
+    /// start of what is booked, which takes long. A share that has ended, or will have by then, counts for as
+    /// long as the proof asks for, where no bound of the class is longer than `horizon`.
+    pub(super) fn certain(&self, now: Instant, horizon: Span, thorough: bool) -> Result<Certain, Denied> {
         let port = self.port.as_ref().ok_or(super::flows::no_port())?;
+        let most = self.left.beside(port.whole().certain(), (now, now), horizon);
+        if !thorough {
+            return Ok(most);
+        }
         let (link, units) = (&port.whole().params().link, port.whole().units());
         let starts = self.starts(Instant::ZERO, Instant::FAR).into_iter();
-        let most = self.certain_now(now, horizon)?;
         starts.map(|at| (at, self.port_at(units, at))).try_fold(most, |most, (at, then)| {
             let planned = self.sessions.iter().chain(&self.booked).filter(|of| of.life.until <= at);
             let ended = planned.filter(|of| left::counts(&of.ask.traffic, of.life.until, at, horizon));
@@ -69,12 +69,6 @@ impl Flows {
             let then = ended.fold(then?.whole().certain(), |sum, of| sum.and(&of));
             Ok(most.or_more(&self.left.beside(then, (now, at), horizon)))
         })
-    }
-
-    /// The same now alone.
-    pub(super) fn certain_now(&self, now: Instant, horizon: Span) -> Result<Certain, Denied> {
-        let port = self.port.as_ref().ok_or(super::flows::no_port())?;
-        Ok(self.left.beside(port.whole().certain(), (now, now), horizon))
     }
 
     /// The longest of the shortest bounds that a flow can have at its own start, if that is later, and at
@@ -158,16 +152,11 @@ impl Flows {
         }
         while let Some(at) = self.booked.iter().position(|of| of.life.from <= now) {
             let of = self.booked.swap_remove(at);
-            let none = Span::ZERO;
-            let offer = Offer { delay: of.delay, service_least: none, link_least: none, link_most: none };
-            let port = self.port.as_mut();
-            let admitted = port.is_some_and(|port| port.admit_offered(of.partition, &of.ask, &offer).is_ok());
-            self.note_change();
-            if !admitted {
+            if self.stand(of).is_err() {
                 // Its set was tested: only points of bounds that were relaxed since can have taken the room.
+                self.note_change();
                 return Some(of.id);
             }
-            self.sessions.push(of);
         }
         self.note_change();
         None
@@ -189,9 +178,7 @@ impl Link {
             return;
         }
         while let Some(id) = self.shares.next_lost(now) {
-            self.shares.sessions.retain(|session| session.id != id);
-            self.event(MediumEvent::ReservationLost { session: id });
-            self.open_when_unshared(now);
+            self.lose_flow(now, id);
         }
     }
 

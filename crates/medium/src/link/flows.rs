@@ -19,10 +19,9 @@ use crate::event::MediumEvent;
 use crate::settings::Settings;
 use rota_admission::certificate;
 use rota_admission::rtip::{Chance, Denied, Discipline, Flow, NodeTest, Point, Scheduler, Traffic};
-use rota_admission::search::largest;
 use rota_admission::subnet::{
     Ask, Certain, LINK_FLOWS_OWN, LINK_POINTS, Offer, PartedPort, Partitions, PortLoad, RTIP_OCTETS, Subnet,
-    link_work,
+    largest_packet, link_work,
 };
 use rota_admission::{Admitted, LINK_SHARES_MAX, LinkModel, Pace, Refusal, SegmentParams, refused_by_port};
 use rota_units::{Instant, Octets, Span};
@@ -137,6 +136,15 @@ pub(super) struct Standing {
     pub(super) delay: Span,
 }
 
+impl Standing {
+    /// Counts in the tests of a port, with the bound that it was given.
+    pub(super) fn admit_to(&self, port: &mut PortTests) -> Result<(), Denied> {
+        let none = Span::ZERO;
+        let offer = Offer { delay: self.delay, service_least: none, link_least: none, link_most: none };
+        port.admit_offered(self.partition, &self.ask, &offer)
+    }
+}
+
 /// The refusal of a port whose tests cannot be made.
 pub(super) const fn no_port() -> Denied {
     Denied::new(NodeTest::Load, Span::ZERO)
@@ -183,15 +191,20 @@ impl Flows {
         if let Some(heir) = heir {
             self.sessions.iter_mut().filter(|of| of.id == id).for_each(|of| of.id = heir);
         }
-        let horizon = self.horizon();
-        while let (Some(place), Some(port)) = (self.place(id), &mut self.port) {
-            let Standing { ask, partition, life, .. } = self.sessions.swap_remove(place);
-            port.release(place, partition, &ask);
+        while let Some(place) = self.place(id) {
+            let Standing { ask, life, .. } = self.take_out(place);
             // A packet that came before its start counts as of then.
-            let came = came.map(|came| came.max(life.from));
-            self.left.flow(now, (&port.whole().params().link, &ask), came, horizon);
+            self.note_left(now, &ask, came.map(|came| came.max(life.from)));
         }
         self.note_change();
+    }
+
+    /// These packets may still be ahead of the statistical class, the newest of which came then.
+    fn note_left(&mut self, now: Instant, ask: &Ask, came: Option<Instant>) {
+        let horizon = self.horizon();
+        if let Some(port) = &self.port {
+            self.left.flow(now, (&port.whole().params().link, ask), came, horizon);
+        }
     }
 
     /// All are gone, and the link with them.
@@ -207,20 +220,19 @@ impl Flows {
 impl Flows {
     /// A flow of the statistical class stands from now on.
     fn admit_statistical(&mut self, now: Instant, id: SessionId, packets: &Packets) -> Result<Offer, Denied> {
-        let certain = self.certain(now, self.horizon())?;
-        let far = |flows: &Self| flows.certain(now, Span::MAX);
-        let (link, certain) = self.statistical_fits(packets, certain, far)?;
+        let (link, certain) = self.statistical_fits(now, packets, true)?;
         self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
     }
 
-    /// The tests of such a flow; the link and what it fits beside: `certain`, or `far` where no bound that
-    /// stands is as long. They are proved for a port that is not divided, and for all times.
+    /// The tests of such a flow; the link, and all that it fits beside. They are proved for a port that is not
+    /// divided, and for all times.
     fn statistical_fits(
         &mut self,
+        now: Instant,
         packets: &Packets,
-        certain: Certain,
-        far: impl Fn(&Self) -> Result<Certain, Denied>,
+        thorough: bool,
     ) -> Result<(LinkModel, Certain), Denied> {
+        let certain = self.certain(now, self.horizon(), thorough)?;
         let port = self.port.as_ref().ok_or(no_port())?;
         if port.is_divided() || packets.partition != 0 || packets.life != Life::ALWAYS {
             return Err(Denied::new(NodeTest::Overflow, Span::ZERO));
@@ -230,7 +242,7 @@ impl Flows {
             return Ok((link, certain));
         }
         // A bound that is longer than all others has to hold beside what the others need not count.
-        let certain = far(self)?;
+        let certain = self.certain(now, Span::MAX, thorough)?;
         self.statistical.best(&link, &certain, asked)?;
         Ok((link, certain))
     }
@@ -257,18 +269,13 @@ impl Flows {
 
     /// The tests of a flow that would stand at once and for ever, and in no group.
     fn would_fit(&mut self, now: Instant, of: &Packets, units: Span, thorough: bool) -> Result<(), Denied> {
-        let certain = |flows: &Self, horizon: Span| match thorough {
-            true => flows.certain(now, horizon),
-            false => flows.certain_now(now, horizon),
-        };
         if of.is_statistical() {
-            let beside = certain(self, self.horizon())?;
-            let fits = self.statistical_fits(of, beside, |flows| certain(flows, Span::MAX));
+            let fits = self.statistical_fits(now, of, thorough);
             if fits.is_ok() || of.is_by_chance_alone {
                 return fits.map(drop);
             }
         }
-        let beside = certain(self, self.horizon())?;
+        let beside = self.certain(now, self.horizon(), thorough)?;
         if thorough {
             self.longest_at_starts(now, of, units).map_err(|(denied, _)| denied)?;
         }
@@ -285,10 +292,9 @@ impl Flows {
 
     /// The promises to the statistical class hold, beside what stands now or `thorough` beside all.
     fn statistical_holds(&self, now: Instant, thorough: bool) -> Result<(), Denied> {
-        match (self.statistical.is_empty(), thorough) {
-            (true, _) => Ok(()),
-            (false, true) => self.statistical.check(&self.certain(now, self.horizon())?),
-            (false, false) => self.statistical.check(&self.certain_now(now, self.horizon())?),
+        match self.statistical.is_empty() {
+            true => Ok(()),
+            false => self.statistical.check(&self.certain(now, self.horizon(), thorough)?),
         }
     }
 }
@@ -303,12 +309,9 @@ impl Flows {
         standing
     }
 
-    /// It stands again, with what it had.
-    fn put_back(&mut self, standing: Standing) -> Result<(), Denied> {
-        let none = Span::ZERO;
-        let Standing { ask, partition, delay, .. } = standing;
-        let offer = Offer { delay, service_least: none, link_least: none, link_most: none };
-        self.port.as_mut().ok_or(no_port())?.admit_offered(partition, &ask, &offer)?;
+    /// A flow counts from now on, with the bound that it was given.
+    pub(super) fn stand(&mut self, standing: Standing) -> Result<(), Denied> {
+        standing.admit_to(self.port.as_mut().ok_or(no_port())?)?;
         self.sessions.push(standing);
         self.note_change();
         Ok(())
@@ -342,15 +345,6 @@ impl Flows {
     }
 }
 
-/// The largest packet of the same flow with which a port keeps this bound: each test rises with the packet.
-fn largest_packet(port: &mut dyn Subnet, ask: &Ask, most: Span) -> Option<Octets> {
-    let mut fits = |octets: u64| {
-        let octets = Octets::new(octets);
-        port.keeping(&Ask { octets, octets_least: ask.octets_least.min(octets), ..*ask }, most).is_ok()
-    };
-    fits(1).then(|| Octets::new(largest(1, ask.octets.get(), fits)))
-}
-
 impl Shares {
     /// Packets keep their bounds beside slots of so much a window. Those that are booked are looked at where
     /// it is `thorough`, which takes long.
@@ -373,14 +367,14 @@ impl Shares {
         }
     }
 
-    /// The slots that are charged now, as the tests of packets count them.
-    pub(super) fn count_units(&mut self, now: Instant) -> Result<(), Denied> {
+    /// The slots that are charged now, as the tests of packets count them: so much a window.
+    pub(super) fn count_units(&mut self, now: Instant) -> Result<Span, Denied> {
         self.load_without(now, SessionId(u64::MAX));
         let units = self.loads.iter().copied().sum();
-        match &mut self.flows.port {
-            Some(port) => port.set_units(units),
-            None => Ok(()),
+        if let Some(port) = &mut self.flows.port {
+            port.set_units(units)?;
         }
+        Ok(units)
     }
 }
 
@@ -407,9 +401,7 @@ impl Link {
 
     fn ask_port(&mut self, now: Instant, id: SessionId, packets: &mut Packets) -> Result<Offer, NoRoom> {
         let at_once = |denied| (denied, None);
-        self.shares.flows.port(&self.settings).map_err(at_once)?;
-        self.shares.count_units(now).map_err(at_once)?;
-        let units = self.shares.loads.iter().copied().sum();
+        let units = self.ready_port(now).map_err(at_once)?;
         let flows = &mut self.shares.flows;
         if !packets.is_statistical() {
             return flows.admit_guaranteed(now, id, packets, units);
@@ -425,6 +417,12 @@ impl Link {
             packets.late = late;
             at_once(denied)
         })
+    }
+
+    /// The tests of the port are there, and count the slots that are charged now: so much a window.
+    fn ready_port(&mut self, now: Instant) -> Result<Span, Denied> {
+        self.shares.flows.port(&self.settings)?;
+        self.shares.count_units(now)
     }
 
     /// On a divided link the rest has the slots as well, so its tests are there from the first one on.
@@ -450,10 +448,8 @@ impl Link {
     /// beside those that stand now. `thorough` looks at what is booked, too, which takes long.
     pub fn would_fit(&mut self, now: Instant, share: &Share, thorough: bool) -> bool {
         let Some(flow) = share.flow else { return false };
-        let (packets, shares) = (Packets::of(share, flow), &mut self.shares);
-        let ready = shares.flows.port(&self.settings).map(drop).and_then(|()| shares.count_units(now));
-        let units = shares.loads.iter().copied().sum();
-        ready.and_then(|()| shares.flows.would_fit(now, &packets, units, thorough)).is_ok()
+        let (packets, units) = (Packets::of(share, flow), self.ready_port(now));
+        units.and_then(|units| self.shares.flows.would_fit(now, &packets, units, thorough)).is_ok()
     }
 
     /// Gives a flow a longer bound, of `delay` at most and its host's slack included; the one that it has
@@ -498,41 +494,37 @@ impl Link {
         (most, wanted): (Span, Span),
     ) -> Result<Span, (Denied, Option<Octets>)> {
         let none = |denied| (denied, None);
-        let session =
-            self.shares.get(id).and_then(|session| session.packets.clone().zip(Some(session.share)));
-        let (flow, (had, former)) = share.flow.zip(session).ok_or(none(no_port()))?;
-        let is_free = !had.is_statistical() && !self.shares.flows.is_member(id);
-        let place = self.shares.flows.place(id).filter(|_| is_free).ok_or(none(no_port()))?;
-        self.shares.count_units(now).map_err(none)?;
-        let units = self.shares.loads.iter().copied().sum();
-        let (asked, flows) =
-            (Packets::of(share, FlowShare { life: had.life, ..flow }), &mut self.shares.flows);
-        let standing = flows.take_out(place);
+        let flows = &self.shares.flows;
+        let place = flows.place(id).filter(|_| !flows.is_member(id));
+        let (flow, place) = share.flow.zip(place).ok_or(none(no_port()))?;
+        let (units, flows) = (self.ready_port(now).map_err(none)?, &mut self.shares.flows);
+        let had = flows.take_out(place);
+        let asked = Packets::of(share, FlowShare { life: had.life, ..flow });
         let (is, was) = (&asked.ask, &had.ask);
         let is_less = was.traffic.carries(&is.traffic) && is.octets <= was.octets;
         let is_more = is.traffic.carries(&was.traffic) && is.octets >= was.octets;
         if let Err(denied) = flows.admit_within(now, id, (&asked, units), (most, is_less)) {
-            let fits =
-                |port: &mut PortTests| largest_packet(&mut port.part(asked.partition), &asked.ask, most);
-            let nearest = flows.port.as_mut().and_then(fits);
-            if flows.put_back(standing).is_err() {
+            let port = flows.port.as_mut();
+            let nearest = port.and_then(|port| largest_packet(&mut port.part(asked.partition), is, most));
+            if flows.stand(had).is_err() {
                 // Only points of bounds that were relaxed since can have taken its room.
                 self.lose_flow(now, id);
             }
             return Err((denied, nearest));
         }
-        let (ask, horizon) = (asked.ask, flows.horizon());
-        // What has left counts in a share that carries it: the regulator of both goes on.
-        if let Some(port) = flows.port.as_ref().filter(|_| !is_more) {
-            flows.left.flow(now, (&port.whole().params().link, &had.ask), had.came(), horizon);
+        // Packets that have left count in a share that carries them: the regulator of both goes on.
+        if !is_more {
+            let came = self.shares.get(id).and_then(|session| session.packets.as_ref()?.came());
+            self.shares.flows.note_left(now, &had.ask, came);
         }
         let params = self.settings.params(2);
-        let share = Share { flow: former.flow.map(|of| FlowShare { traffic: flow.traffic, ..of }), ..*share };
         if let Some(session) = self.shares.get_mut(id) {
-            session.share = Share { partition: former.partition, ..share };
-            session.state = State::Admitted(link_work(&ask.traffic, ask.octets, &params));
+            let Share { flow: former, partition, .. } = session.share;
+            let flow = former.map(|of| FlowShare { traffic: flow.traffic, ..of });
+            session.share = Share { flow, partition, ..*share };
+            session.state = State::Admitted(link_work(&is.traffic, is.octets, &params));
             if let Some(packets) = &mut session.packets {
-                (packets.ask, packets.delay) = (ask, Span::ZERO);
+                (packets.ask, packets.delay) = (*is, Span::ZERO);
             }
         }
         Ok(self.relax(id, wanted).unwrap_or(wanted))
@@ -545,7 +537,8 @@ impl Link {
         _ = self.reshape(now, id, share, (delay, delay));
     }
 
-    fn lose_flow(&mut self, now: Instant, id: SessionId) {
+    /// A flow has no place in the tests any more.
+    pub(super) fn lose_flow(&mut self, now: Instant, id: SessionId) {
         self.shares.sessions.retain(|session| session.id != id);
         self.event(MediumEvent::ReservationLost { session: id });
         self.open_when_unshared(now);

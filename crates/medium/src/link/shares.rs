@@ -150,9 +150,7 @@ impl Shares {
     /// The loads of all that are admitted but for one; with those that are past.
     pub(super) fn load_without(&mut self, now: Instant, id: SessionId) {
         self.gone.retain(|past| now < past.until);
-        self.loads.clear();
-        let others = self.sessions.iter().filter(|session| session.id != id);
-        self.loads.extend(others.filter_map(|session| session.charged(now)));
+        self.load_of_others(now, id);
         self.loads.extend(self.gone.iter().map(|past| past.load));
     }
 
@@ -189,7 +187,7 @@ impl Shares {
             }
             Err(_) => {}
         }
-        self.load_of_others(id);
+        self.load_of_others(Instant::FAR, id);
         match self.fits(now, (request, params), true) {
             Ok(_) => {
                 self.stand_as_before(now);
@@ -200,11 +198,12 @@ impl Shares {
         }
     }
 
-    /// The loads of all that are admitted but for one, without those that are past.
-    fn load_of_others(&mut self, id: SessionId) {
+    /// The loads of all that are admitted but for one, as they are charged then. Without those that are past,
+    /// if that is behind all ends.
+    fn load_of_others(&mut self, then: Instant, id: SessionId) {
         let others = self.sessions.iter().filter(|session| session.id != id);
         self.loads.clear();
-        self.loads.extend(others.filter_map(|session| session.charged(Instant::FAR)));
+        self.loads.extend(others.filter_map(|session| session.charged(then)));
     }
 
     /// A set that fits does not stand yet.
@@ -225,7 +224,7 @@ impl Shares {
         if refusal.test == Test::SlotTableFull {
             return refusal;
         }
-        self.load_of_others(id);
+        self.load_of_others(Instant::FAR, id);
         let (asked, pace) = (request.unit_octets.get(), request.pace);
         let mut fits = |octets: u64, pace: Pace, thorough: bool| {
             let other = Request { unit_octets: Octets::new(octets), pace, ..*request };
@@ -237,7 +236,7 @@ impl Shares {
         let mut is_too_quick = |nth: u64| !fits(asked, pace.slower(nth), false);
         let has_slower = unit.is_none() && most > 0 && !is_too_quick(most);
         let slower = has_slower.then(|| pace.slower(largest(0, most, is_too_quick) + 1));
-        // What is booked is looked at for the one that was found.
+        // Bookings take long: they are looked at for the nearest request alone.
         let found = fits(unit.unwrap_or(asked), slower.unwrap_or(pace), true);
         self.stand_as_before(now);
         let unit = unit.filter(|_| found).map(Octets::new);

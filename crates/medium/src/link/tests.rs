@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::door::{FlowShare, Grant, Lane, Life, SessionId, Share, Turn, Units, Visited};
-use rota_admission::rtip::Traffic;
+use rota_admission::rtip::{Chance, Traffic};
 use rota_admission::{Admitted, Pace, link_window};
 use rota_contract::NodeId;
 use rota_units::{BitRate, Octets};
@@ -63,6 +63,11 @@ impl Bench {
         let (heard, hellos) = (Vec::new(), Vec::new());
         let (wire, queues, visited) = (now, Vec::new(), None);
         Self { link, now, wire, queues, is_flooded: true, visited, heard, hellos }
+    }
+
+    /// The same without ordinary traffic.
+    fn quiet(mbit: u64) -> Self {
+        Self { is_flooded: false, ..Self::new(mbit) }
     }
 
     fn trt(&self) -> Span {
@@ -583,6 +588,12 @@ fn flow_of(bench: &mut Bench, id: u64, flow: FlowShare) -> Result<Admitted, rota
     answered(bench, id, share_of(flow))
 }
 
+/// A flow of the statistical class, with a packet each 4 ms a quarter of the time.
+fn by_chance() -> FlowShare {
+    let traffic = Traffic::new(ms(4), ms(16), ms(160)).expect("sound");
+    FlowShare { late: Chance::of_down(1, 10), ..FlowShare::guaranteed(traffic) }
+}
+
 /// Packets of 1,000 octets in this flow.
 fn share_of(flow: FlowShare) -> Share {
     let (pace, flow) = (Pace::EVERY_CYCLE, Some(flow));
@@ -610,8 +621,7 @@ fn answered(bench: &mut Bench, id: u64, share: Share) -> Result<Admitted, rota_a
 /// there then; it begins and ends by itself.
 #[test]
 fn a_flow_that_is_booked_takes_its_place_in_its_time_alone() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     // One that stays; 1,000 octets each 2 ms are 4.3 Mbit/s.
     assert!(flow_during(&mut bench, 90, 100, Life::ALWAYS).is_ok());
     let (start, end, later) = (bench.now + ms(400), bench.now + ms(600), bench.now + ms(900));

@@ -12,7 +12,7 @@ use crate::door::StationId;
 use crate::door::{SessionId, Share};
 use crate::event::MediumEvent;
 use rota_admission::{
-    Admitted, Growth, Pace, Request, SegmentParams, SessionSlot, admit, grow, shrunk, standing,
+    Admitted, Growth, Pace, Request, SessionSlot, admit, grow, shrunk, standing,
     standing_slots,
 };
 use rota_units::{Instant, Octets, Span};
@@ -143,11 +143,9 @@ impl Rether {
         let nth = self.shares.parts.iter().position(|part| part.session == id)?;
         let index = self.own_slot(token, nth)?;
         let (mut slots, count) = admission_slots(token.slots.as_slice());
-        let (_, before) = taken(&params, session.share.unit_octets_max, session.share.pace);
-        let (carried, behind) = taken(&params, share.unit_octets_max, share.pace);
-        slots[index].tht = slots[index].tht.minus(before.minus(behind));
-        let of = Session { share: *share, ..session.clone() };
-        let request = self.request_of(&of, share.unit_octets_max);
+        let (carried, saved) = self.lessening(&session.share, share);
+        slots[index].tht = slots[index].tht.minus(saved);
+        let request = self.request_of(share, share.unit_octets_max);
         let part = SessionSlot { index, share: carried };
         Some(standing(&slots[..count], &[part], &request, &params))
     }
@@ -285,30 +283,36 @@ impl Rether {
         let joined =
             |share: u32| rota_admission::tht_shared_joined(&params, Octets::new(u64::from(share)), pace);
         let saved = joined(old).minus(joined(share));
-        let slot = &mut token.slots.as_mut_slice()[index];
-        slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
+        shorten(&mut token.slots.as_mut_slice()[index], saved);
+    }
+
+    /// Of a share in the place of a larger one: the octets of each unit that it carries in a cycle, and the
+    /// time that its slot needs no more.
+    fn lessening(&self, had: &Share, share: &Share) -> (Octets, Span) {
+        let params = self.settings.params(self.ring_size());
+        let taken = |of: &Share| {
+            let carried = of.pace.share(Octets::new(of.unit_octets_max.into()), &params.link.framing);
+            (carried, rota_admission::tht_shared_joined(&params, carried, of.pace))
+        };
+        let ((_, before), (carried, behind)) = (taken(had), taken(share));
+        (carried, before.minus(behind))
     }
 
     /// Shares of which less is needed. The list may have lost a slot meanwhile, as in [`Self::cut_part`].
     fn lessen_sessions(&mut self, token: &mut Token) {
         for at in 0..self.shares.sessions.len() {
             let session = &mut self.shares.sessions[at];
-            let Some((octets, pace)) = session.less.filter(|_| session.state == SessionState::Reserved)
-            else {
-                continue;
-            };
-            session.less = None;
+            let less = session.less.filter(|_| session.state == SessionState::Reserved);
+            let Some((unit_octets_max, pace)) = less else { continue };
             let (id, had) = (session.id, session.share);
-            (session.share.unit_octets_max, session.share.pace) = (octets, pace);
-            let params = self.settings.params(self.ring_size());
-            let (_, before) = taken(&params, had.unit_octets_max, had.pace);
-            let (share, behind) = taken(&params, octets, pace);
+            let share = Share { unit_octets_max, pace, ..had };
+            (session.less, session.share) = (None, share);
+            let (carried, saved) = self.lessening(&had, &share);
             let Some(nth) = self.shares.parts.iter().position(|part| part.session == id) else { continue };
-            self.shares.parts[nth].share = share.get() as u32;
-            let Some(index) = self.own_slot(token, nth) else { continue };
-            let slot = &mut token.slots.as_mut_slice()[index];
-            let tht = Span::from_nanos(u64::from(slot.tht_ns)).minus(before.minus(behind));
-            slot.tht_ns = tht.as_nanos() as u32;
+            self.shares.parts[nth].share = carried.get() as u32;
+            if let Some(index) = self.own_slot(token, nth) {
+                shorten(&mut token.slots.as_mut_slice()[index], saved);
+            }
         }
     }
 
@@ -340,11 +344,11 @@ impl Rether {
         }
     }
 
-    /// What a session of ours asks for, with units of so many octets.
-    fn request_of(&self, session: &Session, octets: u32) -> Request {
+    /// The request of this station for a share, with units of so many octets.
+    fn request_of(&self, share: &Share, octets: u32) -> Request {
         let unit_octets = Octets::new(u64::from(octets));
         let (station, receives) = (self.own.station, self.shares.receives);
-        let Share { pace, periodic, partition, .. } = session.share;
+        let Share { pace, periodic, partition, .. } = *share;
         Request { station, unit_octets, pace, periodic, receives, partition }
     }
 
@@ -371,7 +375,7 @@ impl Rether {
         let session = self.shares.sessions[at].id;
         self.shares.sessions[at].share.unit_octets_max = octets;
         let (slots, count) = admission_slots(token.slots.as_slice());
-        let request = self.request_of(&self.shares.sessions[at], octets);
+        let request = self.request_of(&self.shares.sessions[at].share, octets);
         let (_, parts) = self.parts_of(token, session);
         let params = self.settings.params(self.ring_size());
         let admitted = standing(&slots[..count], &parts, &request, &params);
@@ -386,7 +390,7 @@ impl Rether {
             let session = &self.shares.sessions[at];
             let fits = |(octets, may): &(u32, bool)| *octets <= session.share.unit_octets_max && *may;
             let Some((octets, _)) = self.resizing(at).filter(fits) else { continue };
-            let request = self.request_of(session, octets);
+            let request = self.request_of(&session.share, octets);
             let params = self.settings.params(self.ring_size());
             let (nths, parts) = self.parts_of(token, session.id);
             // From the last one on, so that those before it keep their places.
@@ -408,7 +412,7 @@ impl Rether {
             let larger = |(octets, _): &(u32, bool)| *octets > session.share.unit_octets_max;
             let Some((octets, _)) = self.resizing(at).filter(larger) else { continue };
             let (id, share) = (session.id, session.share);
-            let request = self.request_of(session, octets);
+            let request = self.request_of(&session.share, octets);
             let from = Octets::new(u64::from(share.unit_octets_max));
             let params = self.settings.params(self.ring_size());
             let (slots, count) = admission_slots(token.slots.as_slice());
@@ -461,7 +465,7 @@ impl Rether {
             }
             let (slots, count) = admission_slots(token.slots.as_slice());
             let session = &self.shares.sessions[at];
-            let request = self.request_of(session, session.share.unit_octets_max);
+            let request = self.request_of(&session.share, session.share.unit_octets_max);
             let params = self.settings.params(self.ring_size());
             let id = session.id;
             match admit(&slots[..count], &request, &params) {
@@ -488,10 +492,7 @@ impl Rether {
     /// there are none.
     pub fn would_fit(&self, share: &Share) -> bool {
         let (slots, count) = admission_slots(self.slots());
-        let Share { unit_octets_max, pace, periodic, partition, .. } = *share;
-        let unit_octets = Octets::new(u64::from(unit_octets_max));
-        let (station, receives) = (self.own.station, self.shares.receives);
-        let request = Request { station, unit_octets, pace, periodic, receives, partition };
+        let request = self.request_of(share, share.unit_octets_max);
         admit(&slots[..count], &request, &self.settings.params(self.ring_size())).is_ok()
     }
 
@@ -547,10 +548,9 @@ impl Rether {
     }
 }
 
-/// What units of so many octets have of each unit in a cycle, and the time that it takes.
-fn taken(params: &SegmentParams, octets: u32, pace: Pace) -> (Octets, Span) {
-    let share = pace.share(Octets::new(octets.into()), &params.link.framing);
-    (share, rota_admission::tht_shared_joined(params, share, pace))
+/// A slot is shorter by so much.
+fn shorten(slot: &mut Slot, saved: Span) {
+    slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
 }
 
 /// The reservation list as the admission tests read it.

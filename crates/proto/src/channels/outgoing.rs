@@ -124,12 +124,12 @@ impl Ending {
 
 /// The newest grant of a share.
 #[derive(Clone, Debug)]
-pub(super) struct Grant {
-    pub(super) admitted: Admitted,
+pub(crate) struct Grant {
+    pub(crate) admitted: Admitted,
     /// The slots behind it, where a change of a ring's share has left others than the one that is granted.
-    pub(super) slots: Vec<StandingSlot>,
+    pub(crate) slots: Vec<StandingSlot>,
     /// Stations of the segment at that time.
-    pub(super) stations: u16,
+    pub(crate) stations: u16,
 }
 
 #[derive(Clone, Debug)]

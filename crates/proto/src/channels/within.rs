@@ -1,7 +1,6 @@
 //! The delay and the jitter that a program bears on one segment. The medium has one bound for a reservation,
 //! and no cheaper one for a longer bound: so the bound that was granted is compared with what is borne.
 
-use super::outgoing::Grant;
 use super::{Channels, Outgoing};
 use crate::io::ChannelId;
 use crate::node::detail::OwnShare;
@@ -26,12 +25,9 @@ impl Channels {
 
 impl Outgoing {
     fn own_share(&self) -> Option<OwnShare> {
-        let Grant { admitted, slots, stations } = self.grant.clone()?;
         Some(OwnShare {
             granted: self.granted,
-            admitted,
-            slots,
-            stations,
+            grant: self.grant.clone()?,
             pace: self.pace,
             periodic: self.request.traffic.periodic,
             asked: self.asked,

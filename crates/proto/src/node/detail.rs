@@ -6,12 +6,13 @@
 
 use super::{Node, ReceiverDetail};
 use crate::across::End;
+use crate::channels::Grant;
 use crate::io::ChannelId;
 use crate::node::offers::percent_of;
 use crate::port::Port;
 use crate::rcap::{ChannelRequest, EntryId, HopOffer, LINK, Record, StatusCounts};
 use crate::rtip::HopShare;
-use rota_admission::certificate::{self, FrameTerms, PortPart, RetherTerms, StandingShare, Terms};
+use rota_admission::certificate::{self, PortPart, RetherTerms, StandingShare, Terms};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages, Regulator};
 use rota_admission::subnet::{Ask, Offer};
@@ -57,11 +58,7 @@ pub(crate) struct Opened {
 #[derive(Clone, Debug)]
 pub(crate) struct OwnShare {
     pub(crate) granted: Granted,
-    pub(crate) admitted: Admitted,
-    /// The slots behind it, where a change has left others than the one that is granted.
-    pub(crate) slots: Vec<StandingSlot>,
-    /// Stations of the segment at that time.
-    pub(crate) stations: u16,
+    pub(crate) grant: Grant,
     pub(crate) pace: Pace,
     pub(crate) periodic: bool,
     pub(crate) asked: AskedTerms,
@@ -255,7 +252,7 @@ fn part_of_hop(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<(Offer, Ve
     let params = settings.params(port.medium().stations());
     let octets = u32::try_from(ask.octets.get()).ok()?;
     let HopShare { pace, periodic, .. } = HopShare::at_peak(&ask.traffic, octets, settings.trt)?;
-    part(&StandingShare {
+    let standing = StandingShare {
         params: &params,
         traffic: ask.traffic,
         octets: ask.octets,
@@ -264,7 +261,8 @@ fn part_of_hop(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<(Offer, Ve
         pace,
         periodic,
         admitted: *admitted,
-    })
+    };
+    part(&standing, &[])
 }
 
 /// The offer of a hop that is a member of a group, whose share carries all members that send at once. A
@@ -295,7 +293,7 @@ fn offer_of_member(
 
 /// The same of a channel of one segment. A link states no flow for it, and its slots.
 fn part_of_own(port: &Port, share: &OwnShare, messages: &Messages) -> Option<(Offer, Vec<u8>)> {
-    let params = port.medium().settings().params(share.stations);
+    let params = port.medium().settings().params(share.grant.stations);
     let standing = StandingShare {
         params: &params,
         traffic: messages.packets(messages.s_max).ok()?.traffic,
@@ -304,14 +302,10 @@ fn part_of_own(port: &Port, share: &OwnShare, messages: &Messages) -> Option<(Of
         is_packet: false,
         pace: share.pace,
         periodic: share.periodic,
-        admitted: share.admitted,
+        admitted: share.grant.admitted,
     };
     if port.medium().kind() == MediumKind::Rether {
-        return if share.slots.is_empty() {
-            part(&standing)
-        } else {
-            part_of_several(&standing, &share.slots)
-        };
+        return part(&standing, &share.grant.slots);
     }
     let (offer, frame, slots) = standing.slots()?;
     let numbers = std::iter::once(0).chain(frame.values()).chain(slots.values());
@@ -322,20 +316,12 @@ fn rether_settings(port: &Port) -> Option<&rota_medium::Settings> {
     (port.medium().kind() == MediumKind::Rether).then(|| port.medium().settings())
 }
 
-fn part(standing: &StandingShare<'_>) -> Option<(Offer, Vec<u8>)> {
-    let share = standing.share().ok()?;
-    let of = |(frame, share): (FrameTerms, RetherTerms)| {
-        RcapTerms::written(1, frame.values().chain(share.values()))
-    };
-    Some((standing.offer(&share), standing.terms(&share).and_then(of).unwrap_or_default()))
-}
-
-/// The same of a share in these slots.
-fn part_of_several(standing: &StandingShare<'_>, slots: &[StandingSlot]) -> Option<(Offer, Vec<u8>)> {
-    let share = standing.share().ok()?;
+/// The offer and the part of a share of a RETHER segment in these slots; without any in the one of its grant.
+fn part(standing: &StandingShare<'_>, slots: &[StandingSlot]) -> Option<(Offer, Vec<u8>)> {
+    let (share, granted, frame) = (standing.share().ok()?, [standing.slot()], standing.frame());
+    let slots = if slots.is_empty() { &granted[..] } else { slots };
     let terms: Option<Vec<RetherTerms>> =
         slots.iter().map(|slot| standing.slot_terms(&share, slot)).collect();
-    let frame = standing.frame();
     let of = |terms: Vec<RetherTerms>| {
         RcapTerms::written(1, frame.values().chain(terms.iter().flat_map(RetherTerms::values)))
     };

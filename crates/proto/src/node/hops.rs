@@ -125,14 +125,7 @@ impl Node {
     ) -> Result<(), HopError> {
         self.assert_drained();
         let entered = self.hops.reserved(hop)?;
-        if spec.buffers == 0 || spec.buffers > BUFFERS_MAX {
-            return Err(HopError::Buffers { asked: spec.buffers, most: BUFFERS_MAX });
-        }
-        if matches!(spec.regulator, Regulator::DelayClock { .. }) {
-            return Err(HopError::Clock);
-        }
-        self.line_towards(from.port, from.hop)?;
-        self.hops.has_room()?;
+        self.may_come_in(spec, from)?;
         let port = &mut self.line_of_hop(hop)?.port;
         let is_statistical = port.chance_of(hop) > Chance::NEVER;
         port.enter(hop, Packets::of_gateway(spec, entered.octets, is_statistical));
@@ -428,7 +421,7 @@ impl Node {
     // ---- places ---------------------------------------------------------------------------------------
 
     /// The line of a port that knows a station, which takes part in the segment as this one does.
-    pub(super) fn line_towards(&self, port: PortId, station: MacAddr) -> Result<usize, HopError> {
+    fn line_towards(&self, port: PortId, station: MacAddr) -> Result<usize, HopError> {
         let at = self.place(port).ok_or(HopError::NoPort(port))?;
         let segment = Segment::of(&self.lines[at].port);
         if segment.station() == 0 {
@@ -436,6 +429,18 @@ impl Node {
         }
         let is_there = station != segment.mac() && segment.number(station) != 0;
         if is_there { Ok(at) } else { Err(HopError::NoStation(station)) }
+    }
+
+    /// Fails where no packets can come from a station into buffers of a hop.
+    pub(super) fn may_come_in(&self, spec: &HopSpec, from: Way) -> Result<(), HopError> {
+        if spec.buffers == 0 || spec.buffers > BUFFERS_MAX {
+            return Err(HopError::Buffers { asked: spec.buffers, most: BUFFERS_MAX });
+        }
+        if matches!(spec.regulator, Regulator::DelayClock { .. }) {
+            return Err(HopError::Clock);
+        }
+        self.line_towards(from.port, from.hop)?;
+        self.hops.has_room()
     }
 
     pub(super) fn line_of_hop(&mut self, hop: ChannelId) -> Result<&mut Line, HopError> {

@@ -120,7 +120,6 @@ impl Node {
         };
         let is_alone = held.group.is_none() && held.life == Life::ALWAYS && denied.free_until.is_none();
         let may_help = match denied.test {
-            RcapTest::Packet => return denied,
             RcapTest::CyclePackets | RcapTest::Unsupported => denied.count.is_some(),
             RcapTest::Load | RcapTest::EdfExact | RcapTest::RcspLevel | RcapTest::RetherShare => true,
             RcapTest::DeddSum | RcapTest::Overflow | RcapTest::Undecided => true,
@@ -129,13 +128,9 @@ impl Node {
         if !may_help || !is_alone {
             return denied;
         }
-        // What is booked is looked at for the one that was found: that takes long.
-        let mut fits = |packets: &Packets| self.would_fit(now, held, packets, false);
-        let smaller = messages.largest(packet_max, &mut fits);
-        let slower = match smaller {
-            None => messages.quickest(packet_max, &mut fits),
-            Some(_) => None,
-        };
+        // Bookings take long: they are looked at for the nearest messages alone.
+        let fits = |packets: &Packets| self.would_fit(now, held, packets, false);
+        let (smaller, slower) = messages.nearest(packet_max, fits);
         let smaller = smaller.map(|s_max| Messages { s_max, ..messages });
         let found = smaller.or(slower.map(|x_min| messages.slower(x_min)));
         let packets = found.and_then(|found| found.packets(packet_max).ok());

@@ -33,7 +33,7 @@ impl Port {
         (spec, octets, both): (&HopSpec, u32, Traffic),
         label_in: Option<u16>,
     ) -> bool {
-        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
+        let packets = self.units.packets_mut(hop);
         let Some(packets) = packets.filter(|packets| !packets.has_two_contracts()) else { return false };
         packets.join_contract(spec, octets, both, label_in);
         self.look_for_eligible();
@@ -42,14 +42,14 @@ impl Port {
 
     /// The contract whose place another one has taken is over: the share is made that of the other one.
     pub(crate) fn settle_contract(&mut self, now: Instant, hop: ChannelId, share: Option<(HopShare, Span)>) {
-        // What is left of it is beyond its traffic, and its end takes it along.
+        // Packets of it that still wait are beyond its traffic, and its end takes them along.
         let given_up = self.counters.packets.given_up;
-        while self.packets_of(hop).is_some_and(Packets::is_first_former) {
+        while self.units.packets(hop).is_some_and(Packets::is_first_former) {
             self.end_packet(now, hop, now, UnitFate::Dropped);
         }
         self.counters.packets.ended += self.counters.packets.given_up - given_up;
         self.counters.packets.given_up = given_up;
-        if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+        if let Some(packets) = self.units.packets_mut(hop) {
             packets.settle_contract();
         }
         self.look_for_eligible();
@@ -59,10 +59,6 @@ impl Port {
     /// The figures of a hop's share of a RETHER segment once it has become this one.
     pub(crate) fn lessened(&self, hop: ChannelId, share: &HopShare) -> Option<Admitted> {
         self.medium.lessened(session_of(hop), &share.of_port())
-    }
-
-    fn packets_of(&self, hop: ChannelId) -> Option<&Packets> {
-        self.units.get(hop)?.packets.as_deref()
     }
 
     fn lessen(&mut self, now: Instant, hop: ChannelId, share: Option<(HopShare, Span)>) {
@@ -80,8 +76,7 @@ impl Port {
         hop: ChannelId,
         share: Option<(HopShare, Span)>,
     ) -> bool {
-        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
-        if !packets.is_none_or(|packets| packets.part_contract()) {
+        if !self.units.packets_mut(hop).is_none_or(Packets::part_contract) {
             return false;
         }
         self.look_for_eligible();
@@ -107,20 +102,19 @@ impl Port {
 
     /// Units that a source's hop takes.
     pub(crate) fn source_room(&self, hop: ChannelId) -> usize {
-        let packets = self.units.get(hop).and_then(|queue| queue.packets.as_ref());
-        packets.map_or(0, |packets| packets.units_room())
+        self.units.packets(hop).map_or(0, Packets::units_room)
     }
 
     /// It takes so many at least.
     pub(crate) fn take_source_room(&mut self, hop: ChannelId, units: usize) {
-        if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+        if let Some(packets) = self.units.packets_mut(hop) {
             packets.take_room(units);
         }
     }
 
     /// The next unit of a source's hop that no packet has been cut from goes elsewhere.
     pub(crate) fn take_uncut(&mut self, hop: ChannelId) -> Option<UnitRef> {
-        self.units.get_mut(hop)?.packets.as_mut()?.take_uncut()
+        self.units.packets_mut(hop)?.take_uncut()
     }
 
     /// A packet has come in over another port. False if its hop does not take it, or is gone.
@@ -132,8 +126,7 @@ impl Port {
         header: RtipHeader,
         payload: &[u8],
     ) -> bool {
-        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
-        let Some(packets) = packets else {
+        let Some(packets) = self.units.packets_mut(hop) else {
             self.counters.packets.ended += 1;
             return false;
         };
@@ -150,14 +143,14 @@ impl Port {
 
     /// The next node has another local id for the packets of a hop.
     pub(crate) fn set_local_id(&mut self, hop: ChannelId, local_id: u16) {
-        if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+        if let Some(packets) = self.units.packets_mut(hop) {
             packets.set_local_id(local_id);
         }
     }
 
     /// The counts of a hop.
     pub(crate) fn hop_counts(&self, hop: ChannelId) -> Option<HopCounts> {
-        Some(self.units.get(hop)?.packets.as_ref()?.counts())
+        self.units.packets(hop).map(Packets::counts)
     }
 
     /// Gives the share of a hop a longer bound, of `delay` at most; the one that it has now. `None` where the
@@ -219,8 +212,7 @@ impl Port {
         if let Some(group) = self.group_of(hop) {
             return self.join_group(now, group);
         }
-        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
-        let Some(packets) = packets else { return };
+        let Some(packets) = self.units.packets_mut(hop) else { return };
         for back in (1..=packets.join(now)).rev() {
             if let Some(due) = packets.joined_last(back) {
                 self.medium.note_units(now, session_of(hop), door::Units::Packet(due));
@@ -262,8 +254,7 @@ impl Port {
 
     /// The first packet of a hop has left, or is given up.
     pub(super) fn end_packet(&mut self, now: Instant, hop: ChannelId, at: Instant, fate: UnitFate) {
-        let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
-        let Some(packets) = packets else { return };
+        let Some(packets) = self.units.packets_mut(hop) else { return };
         let left = match fate {
             UnitFate::Sent => packets.leave(),
             UnitFate::Dropped => packets.give_up(),

@@ -121,6 +121,15 @@ impl Units {
         self.0.iter_mut().find(|queue| queue.channel == channel)
     }
 
+    /// The packets of a hop.
+    pub(super) fn packets(&self, hop: ChannelId) -> Option<&Packets> {
+        self.get(hop)?.packets.as_deref()
+    }
+
+    pub(super) fn packets_mut(&mut self, hop: ChannelId) -> Option<&mut Packets> {
+        self.get_mut(hop)?.packets.as_deref_mut()
+    }
+
     /// True if a queue is one of a member of this group.
     pub(super) fn has_member(&self, key: GroupKey) -> bool {
         self.0.iter().any(|queue| queue.group.is_some_and(|group| group.key == key))
@@ -215,7 +224,7 @@ impl Port {
     /// unit larger than the reservation takes several slots and is late, which its receiver will see.
     /// One whose first fragment no slot takes is given up in its slot.
     pub(crate) fn on_unit_ready(&mut self, now: Instant, channel: ChannelId, unit: UnitRef) -> bool {
-        if let Some(packets) = self.units.get_mut(channel).and_then(|queue| queue.packets.as_mut()) {
+        if let Some(packets) = self.units.packets_mut(channel) {
             let is_taken = packets.offer(now, unit);
             self.join_hop(now, channel);
             return is_taken;
@@ -241,7 +250,7 @@ impl Port {
     /// segments those that may wait for them.
     pub(crate) fn units_a_cycle(&self, channel: ChannelId) -> usize {
         if self.medium.kind() == MediumKind::Rether
-            && let Some(packets) = self.units.get(channel).and_then(|queue| queue.packets.as_ref())
+            && let Some(packets) = self.units.packets(channel)
         {
             return packets.units_ahead();
         }

@@ -128,7 +128,7 @@ pub struct HopOffer {
 pub struct Former {
     /// Its entry.
     pub entry: EntryId,
-    /// What it has here.
+    /// Its offer here.
     pub offer: HopOffer,
     /// The packets of both, as the source's clock shows them.
     pub traffic: Traffic,

@@ -101,18 +101,21 @@ impl Entry {
         &self.records[..self.records.len() - usize::from(has_own)]
     }
 
-    /// True if both are branches of one tree whose packets reach this node as one.
-    fn is_of_one_stem(&self, other: &Self) -> bool {
+    /// True if the packets of both have come over the same nodes and ports.
+    fn comes_as(&self, other: &Self) -> bool {
         let is_same = |(a, b): (&Record, &Record)| (a.node, a.port) == (b.node, b.port);
         let (one, two) = (self.stem(), other.stem());
+        self.before == other.before && one.len() == two.len() && one.iter().zip(two).all(is_same)
+    }
+
+    /// True if both are branches of one tree whose packets reach this node as one.
+    fn is_of_one_stem(&self, other: &Self) -> bool {
         self.demand.is_branch()
             && (self.of.origin, self.demand.request.tree) == (other.of.origin, other.demand.request.tree)
             && self.demand.packets == other.demand.packets
             && self.demand.request.partition == other.demand.request.partition
             && self.demand.request.group == other.demand.request.group
-            && self.before == other.before
-            && one.len() == two.len()
-            && one.iter().zip(two).all(is_same)
+            && self.comes_as(other)
     }
 }
 
@@ -360,12 +363,7 @@ impl Ledger {
         let entry = self.entries.get(&id).filter(|entry| entry.demand.takes_place())?;
         let with = self.all_of(&entry.key()).find(|other| *other != id)?;
         let old = self.entries.get(&with).filter(|old| old.state.is_open() && old.standby.is_none())?;
-        let is_same = |(a, b): (&Record, &Record)| (a.node, a.port) == (b.node, b.port);
-        let (one, two) = (entry.stem(), old.stem());
-        let is_one_way = entry.hop == old.hop
-            && entry.before == old.before
-            && one.len() == two.len()
-            && one.iter().zip(two).all(is_same);
+        let is_one_way = entry.hop == old.hop && entry.comes_as(old);
         let is_alike =
             old.demand.is_plain() && old.demand.request.partition == entry.demand.request.partition;
         let traffic = old.demand.packets.traffic.greater(&entry.demand.packets.traffic);

@@ -466,11 +466,7 @@ impl Demand {
         let has_room = |packets: &Packets| {
             path::buffers(&hops, place, &packets.traffic, Span::ZERO, Clocks::APART) <= most
         };
-        let (messages, packet_max) = (&self.request.messages, self.request.packet_max);
-        match messages.largest(packet_max, has_room) {
-            None => (None, messages.quickest(packet_max, has_room)),
-            smaller => (smaller, None),
-        }
+        self.request.messages.nearest(self.request.packet_max, has_room)
     }
 
     /// The chance of a unit with these nodes: at most the sum of all its packets at each of them, however

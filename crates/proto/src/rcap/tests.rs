@@ -132,6 +132,11 @@ fn request_of(of: RcapChannel, request: ChannelRequest, nodes: &[NodeId], lease:
     octets(of, RcapBody::EstablishRequest(wire))
 }
 
+/// A request for an open channel, beside its contract or around a node that has failed.
+fn anew(is_change: bool, avoid: NodeId) -> RcapAgain<'static> {
+    RcapAgain { is_change, takes_place: false, avoid, apart: RcapRoute::default() }
+}
+
 fn request(channel: u64, attempt: u16) -> Vec<u8> {
     request_of(of(channel, attempt), ask(C), &[A], ms(2_000))
 }

@@ -51,12 +51,6 @@ struct Next {
     burst: u64,
 }
 
-impl Next {
-    fn tail(self) -> (RateJitter<Box<[Instant]>>, u64) {
-        (self.both, self.burst)
-    }
-}
-
 /// The times of a packet at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
@@ -112,15 +106,17 @@ impl Pacer {
     /// The other contract stands alone from now on.
     pub(super) fn settle(&mut self) {
         if let Some(next) = self.next.take() {
-            (self.traffic, self.delay) = (next.traffic, next.delay);
-            self.expected = next.expected.clone();
-            self.tail = Some(next.tail());
+            let Next { traffic, delay, expected, both, burst } = *next;
+            (self.traffic, self.delay, self.expected) = (traffic, delay, expected);
+            self.tail = Some((both, burst));
         }
     }
 
-    /// The other contract is over.
+    /// The other contract is over, if there is one.
     pub(super) fn part(&mut self) {
-        self.tail = self.next.take().map(|next| next.tail());
+        if let Some(next) = self.next.take() {
+            self.tail = Some((next.both, next.burst));
+        }
     }
 
     /// Whenever the next packet comes, it is not eligible before.
@@ -268,6 +264,20 @@ mod tests {
             }
             assert_eq!(seen[20].since(seen[0]), ms(1_000), "no later than that");
         }
+    }
+
+    /// A further change that was denied before it was open here ended the count, and a burst followed the last
+    /// packets of the contract that was over.
+    #[test]
+    fn a_change_that_never_opened_leaves_the_last_packets_of_the_one_before_counted() {
+        let burst = Traffic::new(ms(1), ms(50), ms(1_000)).unwrap();
+        let mut pacer = Pacer::new(burst, Regulator::Rate, ms(9));
+        let comes = |pacer: &mut Pacer, now| passes(pacer, now, Span::ZERO).expect("none is dropped").0;
+        (0..20).for_each(|k| assert_eq!(comes(&mut pacer, at(0)), at(k)));
+        pacer.join(burst, ms(9), burst);
+        pacer.settle();
+        pacer.part();
+        assert_eq!(comes(&mut pacer, at(110)), at(1_000));
     }
 
     /// A neighbour that sends ten times as much: the leeway at once, then the contract, each of these packets

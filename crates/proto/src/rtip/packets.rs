@@ -405,8 +405,10 @@ impl Packets {
             if source.is_of_next && source.index > 0 {
                 return false;
             }
-            (source.is_of_next, source.octets) =
-                (false, if source.index > 0 { source.octets } else { self.octets });
+            source.is_of_next = false;
+            if source.index == 0 {
+                source.octets = self.octets;
+            }
         }
         self.next = None;
         self.pacer.part();

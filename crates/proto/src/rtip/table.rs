@@ -126,9 +126,9 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// True if its packets go on over a hop.
-    const fn is_of_hop(&self) -> bool {
-        matches!(self.way, Way::Port(_))
+    /// True if its packets go on over this hop.
+    fn goes_over(&self, hop: ChannelId) -> bool {
+        self.hop == hop && matches!(self.way, Way::Port(_))
     }
 }
 
@@ -333,7 +333,7 @@ impl Table {
         if self.arrivals.get(&key).is_some_and(|arrival| arrival.hop == id) {
             self.part(key, id);
         }
-        let left = self.arrivals.iter().find(|(_, arrival)| arrival.hop == id && arrival.is_of_hop());
+        let left = self.arrivals.iter().find(|(_, arrival)| arrival.goes_over(id));
         if let Some((key, octets)) = left.map(|(key, arrival)| (*key, arrival.octets)) {
             self.set(id, State::Gateway(key));
             self.hops.iter_mut().filter(|hop| hop.id == id).for_each(|hop| hop.octets = octets);

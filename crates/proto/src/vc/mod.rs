@@ -66,7 +66,7 @@ pub struct Counts {
 pub struct Standing {
     /// How far it is.
     pub stage: CircuitStage,
-    /// What its next step waits for.
+    /// The thing that its next step waits for.
     pub waits_for: CircuitWait,
     /// TPDUs that may be on their way; of a receiver those for which it has room.
     pub window: u32,

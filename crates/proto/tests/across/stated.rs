@@ -4,11 +4,24 @@ use super::suite::parted;
 use super::{PERIOD, SERVICE, chain, id, incoming, meet, opened, request, until};
 use crate::hops::Net;
 use rota_admission::Clocks;
-use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, SlotsTerms};
+use rota_admission::certificate::{FrameTerms, PortPart, RetherTerms, SlotsTerms, Standing};
 use rota_admission::rtip::{Discipline, Hold, Scheduler};
 use rota_proto::MediumKind::{Link, Rether};
-use rota_proto::{ChannelEvent, OpenRequest, TrafficSpec};
+use rota_proto::{ChannelDetail, ChannelEvent, OpenRequest, TrafficSpec};
 use rota_units::Span;
+
+/// The port of a link that the second node of a way states, with all that is served there. The flow of the
+/// channel has the bound of the hop.
+fn port_of(detail: &ChannelDetail) -> (PortPart, Vec<Standing>) {
+    let (record, _) = &detail.hops[1];
+    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("a node of a link states its part");
+    let mut flows = Vec::new();
+    let part = PortPart::read(&mut terms.numbers(), &mut |flow| flows.push(flow), &mut |_, _| ());
+    let part = part.expect("its numbers are a port");
+    assert_eq!(terms.medium, 2);
+    assert_eq!(flows[part.own].delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
+    (part, flows)
+}
 
 /// A gateway to a link states its port with all that is served there, from its own grant.
 #[test]
@@ -18,29 +31,18 @@ fn a_node_states_its_port_of_a_link_for_the_certificate() {
     net.told.clear();
     let (sending, _, _) = opened(&mut net, 5_000);
     let detail = net.nodes[0].detail(sending).expect("it is sent here");
-    let (record, _) = &detail.hops[1];
-    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("a node of a link states its part");
-    let mut flows = Vec::new();
-    let part = PortPart::read(&mut terms.numbers(), &mut |flow| flows.push(flow), &mut |_, _| ());
-    let part = part.expect("its numbers are a port");
+    let (part, flows) = port_of(&detail);
     let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
-    let (own, delay) = (flows[part.own].ask, flows[part.own].delay);
+    let own = flows[part.own].ask;
     assert_eq!((own.traffic, own.octets), (Clocks::APART.counted(&packets.traffic), packets.octets));
-    assert_eq!(delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
     // The share of ordinary traffic, and two channels.
-    assert_eq!((terms.medium, flows.len()), (2, 3));
+    assert_eq!(flows.len(), 3);
     assert!(!part.load.by_levels && part.load.work > Span::ZERO, "announcements go first");
     let levels = Discipline::of(Some(Scheduler::Rcsp), Some(Hold::RateJitter)).expect("usual");
     let mut net = meet(Net::with(&[Rether, Link], levels));
     let (sending, _, _) = opened(&mut net, 3_000);
-    let detail = net.nodes[0].detail(sending).expect("as before");
-    let (record, _) = &detail.hops[1];
-    let terms = rota_wire::RcapTerms::parse(&record.terms).expect("so does one that serves levels");
-    let mut flows = Vec::new();
-    let part = PortPart::read(&mut terms.numbers(), &mut |flow| flows.push(flow), &mut |_, _| ());
-    let part = part.expect("its numbers are a port");
+    let (part, flows) = port_of(&net.nodes[0].detail(sending).expect("as before"));
     assert!(part.load.by_levels && flows.len() == 2);
-    assert_eq!(flows[part.own].delay + Span::from_nanos(part.frame.host_slack), record.hop.offer.delay);
 }
 
 /// The source knows each hop: its part of the certificate, its counts, and the destination's.

@@ -1,8 +1,7 @@
 use super::*;
 use crate::SegmentParams;
 use crate::rtip::{Discipline, Point, Scheduler, Traffic};
-use crate::subnet::tests::largest_packet;
-use crate::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort};
+use crate::subnet::{LINK_FLOWS_OWN, LINK_POINTS, LinkPort, largest_packet};
 use proptest::prelude::*;
 use rota_units::{BitRate, Octets};
 

@@ -23,8 +23,7 @@ fn reserved(bench: &Bench) -> u64 {
 }
 
 fn bench() -> Bench {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     assert!(flow_during(&mut bench, 90, 100, Life::ALWAYS).is_ok(), "one that stays");
     bench
 }

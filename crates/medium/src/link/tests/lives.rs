@@ -6,8 +6,7 @@ use super::*;
 /// The place of the session that asked was that of another one by then, or none.
 #[test]
 fn a_request_at_the_moment_at_which_the_life_of_another_flow_ends_is_decided() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     assert!(flow_during(&mut bench, 90, 100, Life::ALWAYS).is_ok());
     let end = bench.now + ms(200);
     assert!(flow_during(&mut bench, 91, 100, Life { from: Instant::ZERO, until: end }).is_ok());
@@ -21,8 +20,7 @@ fn a_request_at_the_moment_at_which_the_life_of_another_flow_ends_is_decided() {
 /// A request is tested at each start of what is booked, on the data thread.
 #[test]
 fn so_many_starts_are_booked_and_no_more() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     assert!(flow_during(&mut bench, 90, 1_000, Life::ALWAYS).is_ok());
     let from = |bench: &Bench, at: u64| Life { from: bench.now + ms(60_000 + at), until: Instant::FAR };
     let first = from(&bench, 0);

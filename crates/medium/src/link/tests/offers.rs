@@ -1,7 +1,7 @@
 //! The nearest request of a share that was refused: asked at once, it is admitted.
 
 use super::*;
-use rota_admission::rtip::{Chance, Discipline, Scheduler};
+use rota_admission::rtip::{Discipline, Scheduler};
 use rota_admission::{Refusal, Test};
 
 /// The answer to a share of the link itself, and the number that it has then.
@@ -46,8 +46,7 @@ fn slots_that_would_make_packets_late_are_offered_what_fits_beside_them() {
     let mut tests = Vec::new();
     for scheduler in [Scheduler::DelayEdd, Scheduler::Rcsp] {
         for (each, octets) in [(20, 6_000), (20, 30_000), (4, 9_000), (2, 14_000)] {
-            let mut bench = Bench::new(10);
-            bench.is_flooded = false;
+            let mut bench = Bench::quiet(10);
             bench.link.settings.discipline = Discipline::of(Some(scheduler), None).expect("usual");
             assert!(flow_during(&mut bench, 900, each, Life::ALWAYS).is_ok());
             let trt = bench.trt();
@@ -65,8 +64,7 @@ fn slots_that_would_make_packets_late_are_offered_what_fits_beside_them() {
 /// Units that come too often for any size are offered a longer period.
 #[test]
 fn slots_of_which_none_is_small_enough_are_offered_a_longer_period() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     for id in [900, 901] {
         assert!(flow_during(&mut bench, id, 2, Life::ALWAYS).is_ok());
         assert!(bench.link.relax(SessionId(id), ms(200)) > Some(ms(100)));
@@ -82,8 +80,7 @@ fn slots_of_which_none_is_small_enough_are_offered_a_longer_period() {
 /// Slots beside what is booked, and beside the statistical class.
 #[test]
 fn an_offer_holds_beside_what_is_booked_and_beside_chances() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let life = Life { from: bench.now + ms(60_000), until: bench.now + ms(90_000) };
     assert!(flow_during(&mut bench, 901, 4, life).is_ok());
     let trt = bench.trt();
@@ -91,11 +88,8 @@ fn an_offer_holds_beside_what_is_booked_and_beside_chances() {
     if refusal.counter_offer.is_some() {
         offer_holds(&mut bench, 30_000, trt, &refusal);
     }
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
-    let traffic = Traffic::new(ms(4), ms(16), ms(160)).expect("sound");
-    let flow = FlowShare { late: Chance::of_down(1, 10), ..FlowShare::guaranteed(traffic) };
-    assert!(flow_of(&mut bench, 902, flow).is_ok());
+    let mut bench = Bench::quiet(10);
+    assert!(flow_of(&mut bench, 902, by_chance()).is_ok());
     assert!(bench.link.relax(SessionId(902), ms(100)).is_some());
     let refusal = slots(&mut bench, 30_000, trt).expect_err("an overload would be too likely");
     offer_holds(&mut bench, 30_000, trt, &refusal);

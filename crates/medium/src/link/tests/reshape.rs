@@ -16,22 +16,18 @@ fn reshape(bench: &mut Bench, id: u64, share: &Share, most: Span) -> Option<Span
     bench.link.reshape(bench.now, SessionId(id), share, (most, most)).ok()
 }
 
-/// What it had before counted once more, so that a share that had grown did not become smaller again beside
+/// Its former packets counted once more, so that a share that had grown did not become smaller again beside
 /// promises to the statistical class.
 #[test]
 fn a_flow_that_has_grown_shrinks_again_beside_the_statistical_class() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let bound = flow_during(&mut bench, 101, 4, Life::ALWAYS).expect("room").bound;
     let (most, had) = (bound + ms(40), reserved(&bench));
     let larger = packets(ms(4), 1_400);
     assert!(reshape(&mut bench, 101, &larger, most).is_some());
     let grown = reserved(&bench) - had;
     assert!(grown > 0);
-    let traffic = Traffic::new(ms(4), ms(16), ms(160)).expect("sound");
-    let late = rota_admission::rtip::Chance::of_down(1, 10);
-    let by_chance = FlowShare { late, ..FlowShare::guaranteed(traffic) };
-    let full = (200..300).take_while(|id| flow_of(&mut bench, *id, by_chance).is_ok()).count();
+    let full = (200..300).take_while(|id| flow_of(&mut bench, *id, by_chance()).is_ok()).count();
     assert!(full > 0);
     bench.packets(101, 2);
     let all = reserved(&bench);
@@ -44,8 +40,7 @@ fn a_flow_that_has_grown_shrinks_again_beside_the_statistical_class() {
 #[test]
 fn a_flow_grows_and_shrinks_in_its_place() {
     let us = Span::from_micros;
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let bound = flow_during(&mut bench, 101, 2, Life::ALWAYS).expect("room").bound;
     assert!(flow_during(&mut bench, 102, 4, Life::ALWAYS).is_ok());
     let (most, standing) = (bound + ms(40), reserved(&bench));

@@ -2,15 +2,12 @@
 
 use super::*;
 use crate::door::Due;
-use rota_admission::rtip::Chance;
 
 /// Flows of the statistical class, 1,000 octets each 4 ms a quarter of the time, until one is refused.
 fn fill_with_statistical(bench: &mut Bench) -> (usize, rota_admission::Test) {
-    let traffic = Traffic::new(ms(4), ms(16), ms(160)).expect("sound");
-    let flow = FlowShare { late: Chance::of_down(1, 10), ..FlowShare::guaranteed(traffic) };
     let mut stands = 0;
     loop {
-        match flow_of(bench, 200 + stands as u64, flow) {
+        match flow_of(bench, 200 + stands as u64, by_chance()) {
             Ok(_) => stands += 1,
             Err(refused) => return (stands, refused.test),
         }
@@ -21,15 +18,12 @@ fn fill_with_statistical(bench: &mut Bench) -> (usize, rota_admission::Test) {
 #[test]
 fn the_statistical_class_is_tested_beside_what_is_booked() {
     use rota_admission::Test::{DeddSum, Overflow};
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let life = Life { from: bench.now + ms(5_000), until: bench.now + ms(6_000) };
     assert!(flow_during(&mut bench, 101, 2, life).is_ok());
     let (beside, _) = fill_with_statistical(&mut bench);
     bench.link.release(bench.now, SessionId(101));
-    let traffic = Traffic::new(ms(4), ms(16), ms(160)).expect("sound");
-    let more = FlowShare { late: Chance::of_down(1, 10), ..FlowShare::guaranteed(traffic) };
-    assert!(beside > 0 && flow_of(&mut bench, 300, more).is_ok(), "{beside}: its room is free again");
+    assert!(beside > 0 && flow_of(&mut bench, 300, by_chance()).is_ok(), "{beside}: its room is free again");
     // Neither a booking nor a flow nor slots may break what they were promised.
     for life in [life, Life::ALWAYS] {
         let refused = flow_during(&mut bench, 102, 2, life).unwrap_err();
@@ -74,8 +68,7 @@ fn a_flow_that_no_chance_allows_is_guaranteed_where_there_is_room() {
     let traffic = Traffic::new(ms(2), ms(20), ms(200)).expect("sound");
     let late = Chance::of_down(1, 10);
     let flow = FlowShare { late, ..FlowShare::guaranteed(traffic) };
-    let mut bench = Bench::new(3);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(3);
     let sure = flow_of(&mut bench, 1, FlowShare::guaranteed(traffic)).expect("it has room");
     bench.link.release(bench.now, SessionId(1));
     let served = flow_of(&mut bench, 2, flow).expect("no less");
@@ -119,8 +112,7 @@ fn is_of_the_class<T: std::fmt::Debug>(answer: Result<T, rota_admission::Refusal
 /// longest pauses, so that a program kept others out without a packet.
 #[test]
 fn a_guaranteed_flow_that_has_left_counts_until_the_port_is_idle() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let open = |bench: &mut Bench, id| flow_during(bench, id, 2, Life::ALWAYS);
     assert!(open(&mut bench, 101).is_ok());
     let (beside, _) = fill_with_statistical(&mut bench);
@@ -144,12 +136,11 @@ fn a_guaranteed_flow_that_has_left_counts_until_the_port_is_idle() {
 /// There is memory for so many, and none is forgotten.
 #[test]
 fn many_flows_that_have_left_a_busy_port_count_together() {
-    let mut bench = Bench::new(100);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(100);
     (0..40).for_each(|id| assert!(flow_during(&mut bench, 1_000 + id, 100, Life::ALWAYS).is_ok()));
     let most = |bench: &Bench| {
         let flows = &bench.link.shares.flows;
-        format!("{:?}", flows.certain(bench.now, flows.horizon()).expect("a port"))
+        format!("{:?}", flows.certain(bench.now, flows.horizon(), true).expect("a port"))
     };
     let all = most(&bench);
     for id in 1_000..1_040 {
@@ -165,8 +156,7 @@ fn many_flows_that_have_left_a_busy_port_count_together() {
 /// Of two bookings one begins where the burst of the other one may still be ahead.
 #[test]
 fn a_booking_counts_the_end_of_another_one_shortly_before_it() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let begin = bench.now;
     let life = |from, until| Life { from: begin + ms(from), until: begin + ms(until) };
     assert!(flow_during(&mut bench, 101, 2, life(5_000, 6_000)).is_ok());
@@ -183,8 +173,7 @@ fn a_booking_counts_the_end_of_another_one_shortly_before_it() {
 /// Slots count for a window behind the last one, and as long as the port is busy.
 #[test]
 fn slots_that_have_ended_count_until_the_port_is_idle() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let slots = bench.open(9_000, bench.trt());
     let (beside, _) = fill_with_statistical(&mut bench);
     assert!(beside > 0);
@@ -208,8 +197,7 @@ fn slots_that_have_ended_count_until_the_port_is_idle() {
 /// A unit that is handed over early waits for the start of its flow, and is ahead of others from there on.
 #[test]
 fn a_flow_that_has_left_counts_for_a_unit_that_waited_for_its_start() {
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     let begin = bench.now + ms(1_000);
     assert!(flow_during(&mut bench, 101, 2, Life { from: begin, until: Instant::FAR }).is_ok());
     let (beside, _) = fill_with_statistical(&mut bench);
@@ -230,8 +218,7 @@ fn a_group_that_has_left_counts_for_what_a_former_member_has_sent() {
         let flow = FlowShare::guaranteed(Traffic::periodic(ms(2)).expect("sound"));
         flow_of(bench, id, FlowShare { group, ..flow })
     };
-    let mut bench = Bench::new(10);
-    bench.is_flooded = false;
+    let mut bench = Bench::quiet(10);
     for id in [101, 102] {
         assert!(member(id, &mut bench).is_ok());
     }

@@ -15,7 +15,6 @@ use super::super::offers::denied;
 use crate::across::{Held, Joint};
 use crate::io::Way;
 use crate::rcap::{EntryId, Former, HopDenied, HopOffer, RcapTest};
-use crate::rtip::packets::BUFFERS_MAX;
 use crate::rtip::table::State;
 use crate::rtip::{HopError, HopShare, HopSpec};
 use rota_admission::Clocks;
@@ -33,9 +32,8 @@ impl Node {
         let Some(old) = old.filter(|old| !old.waits && old.joint.is_none()) else {
             return across.rcap.share_lost(now, entry);
         };
-        let had = former.offer.offer.delay;
-        let (both, delay, key, local_id) = (former.traffic, had, None, None);
-        let joint = Joint { former: former.entry, had, both, delay, key, local_id };
+        let (delay, key, local_id) = (former.offer.offer.delay, None, None);
+        let joint = Joint { former: *former, delay, key, local_id };
         let held = Held { hop: old.hop, late: Chance::NEVER, joint: Some(joint), ..asked };
         across.held.insert(entry, held);
         let reserved = self.share_of_both(now, entry, (&old, &held), former);
@@ -113,24 +111,21 @@ impl Node {
         let Some(across) = &self.across else { return };
         let own = across.rcap.records(entry).last().map(|own| own.hop);
         let Some((held, own)) = across.held.get(&entry).copied().zip(own) else { return };
-        let is_last = across.rcap.is_last_hop(entry);
-        let Some(settings) = self.port_of_hop(held.hop).map(|port| port.medium().settings()) else {
+        let settings = self.port_of_hop(held.hop).map(|port| port.medium().settings());
+        let Some(settings) = settings.filter(|of| of.medium == MediumKind::Link) else {
             return self.keep_across(now, entry);
         };
-        if settings.medium != MediumKind::Link {
-            return self.keep_across(now, entry);
-        }
-        let mut delay = delay.min(own.offer.delay.max(LINK_DELAY_MAX)).max(own.offer.delay);
-        // The level of RCSP is the share's own.
-        let by_levels = settings.discipline.scheduler == Scheduler::Rcsp;
-        let had = held.joint.map_or(Span::ZERO, |joint| joint.had);
-        if !is_last {
-            delay = own.offer.delay;
-        } else if let Some(share) = self.relax_hop(held.hop, delay.min(had))
-            && by_levels
-        {
-            delay = share;
-        }
+        let shortest = own.offer.delay;
+        let delay = if across.rcap.is_last_hop(entry) {
+            let by_levels = settings.discipline.scheduler == Scheduler::Rcsp;
+            let had = held.joint.map_or(Span::ZERO, |joint| joint.had());
+            let longer = delay.clamp(shortest, shortest.max(LINK_DELAY_MAX));
+            let share = self.relax_hop(held.hop, longer.min(had));
+            // The level of RCSP is the share's own.
+            share.filter(|_| by_levels).unwrap_or(longer)
+        } else {
+            shortest
+        };
         let terms = self.part_of_link(now, held.hop, Some((held.ask, delay)));
         let Some(across) = &mut self.across else { return };
         if let Some(joint) = across.held.get_mut(&entry).and_then(|held| held.joint.as_mut()) {
@@ -151,19 +146,15 @@ impl Node {
         let Some((hop, joint)) = held.and_then(|held| Some((held.hop, held.joint?))) else {
             return Err(HopError::NoHop(ChannelId::NONE));
         };
-        if across.is_none_or(|across| !across.held.contains_key(&joint.former)) {
+        if across.is_none_or(|across| !across.held.contains_key(&joint.former.entry)) {
             return Err(HopError::NoHop(hop));
         }
         let (key, both) = match from {
-            None => (None, joint.both),
+            None => (None, joint.former.traffic),
             Some((_, None)) => return Err(HopError::NoHop(hop)),
             Some((label, Some(way))) => {
-                if spec.buffers == 0 || spec.buffers > BUFFERS_MAX {
-                    return Err(HopError::Buffers { asked: spec.buffers, most: BUFFERS_MAX });
-                }
-                self.line_towards(way.port, way.hop)?;
-                self.hops.has_room()?;
-                (Some((way.port, way.hop, label)), Clocks::APART.held(&joint.both))
+                self.may_come_in(spec, way)?;
+                (Some((way.port, way.hop, label)), Clocks::APART.held(&joint.former.traffic))
             }
         };
         let label_in = key.map(|(.., label)| label);
@@ -191,9 +182,9 @@ impl Node {
                 if let Some(key) = joint.key {
                     self.hops.part_gateway(held.hop, key);
                 }
-                self.part_joint(now, other, (&stays, joint.had));
+                self.part_joint(now, other, (&stays, joint.had()));
             }
-            (None, Some(joint)) if joint.former == entry => {
+            (None, Some(joint)) if joint.former.entry == entry => {
                 if let Some(State::Gateway(key)) = self.hops.hop(held.hop).map(|hop| hop.state) {
                     self.hops.part_gateway(held.hop, key);
                 }

@@ -16,15 +16,7 @@ fn change(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire =
         record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(2_000), nodes, Default::default());
-    let wire = RcapRequest {
-        again: Some(RcapAgain {
-            is_change: true,
-            takes_place: false,
-            avoid: NodeId::UNKNOWN,
-            apart: RcapRoute::default(),
-        }),
-        ..wire
-    };
+    let wire = RcapRequest { again: Some(anew(true, NodeId::UNKNOWN)), ..wire };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
 }
 
@@ -132,15 +124,7 @@ fn a_path_that_fails_behind_a_change_comes_again_by_the_new_contract() {
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire =
         record::Demand::of(at(0), sized(1_500)).unwrap().to_wire(at(0), ms(50), nodes, Default::default());
-    let wire = RcapRequest {
-        again: Some(RcapAgain {
-            is_change: false,
-            takes_place: false,
-            avoid: C,
-            apart: RcapRoute::default(),
-        }),
-        ..wire
-    };
+    let wire = RcapRequest { again: Some(anew(false, C)), ..wire };
     rcap.on_message(at(40), A, &octets(of(1, 4), RcapBody::EstablishRequest(wire))).unwrap();
     let outputs = drain(&mut rcap);
     let Some(RcapEvent::Again { request, .. }) = event(&outputs) else { panic!("{outputs:?}") };
@@ -167,8 +151,8 @@ fn a_change_counts_once_for_its_user() {
     assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), Some(RcapTest::QuotaChannels));
 }
 
-/// What no hop can have in the place of the open contract is asked for once more, beside it. The program
-/// hears the first refusal, unless that says only that a share does not grow.
+/// A change that no hop can have in the place of the open contract is asked for once more, beside it. The
+/// program hears the first refusal, unless that says only that a share does not grow.
 #[test]
 fn a_change_is_asked_for_in_the_place_of_the_contract_and_then_beside_it() {
     for (first, told) in [(RcapTest::PathDelay, RcapTest::PathDelay), (RcapTest::Unsupported, RcapTest::Load)]

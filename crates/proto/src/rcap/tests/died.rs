@@ -124,12 +124,7 @@ fn comes(rcap: &mut Rcap, now: u64, from: NodeId, attempt: u16, is_change: bool)
     let nodes = RcapRecords::parse(&records, 2).unwrap();
     let demand = record::Demand::of(at(0), lasting(B)).unwrap();
     let wire = demand.to_wire(at(0), ms(50), nodes, Default::default());
-    let again = Some(RcapAgain {
-        is_change,
-        takes_place: false,
-        avoid: NodeId::UNKNOWN,
-        apart: RcapRoute::default(),
-    });
+    let again = Some(anew(is_change, NodeId::UNKNOWN));
     let request = RcapRequest { again, ..wire };
     rcap.on_message(at(now), from, &octets(of_d(attempt), RcapBody::EstablishRequest(request))).unwrap();
     drain(rcap)
@@ -252,12 +247,7 @@ fn a_node_on_the_way_of_two_attempts_tells_of_a_death_once() {
     let mut rcap = passed();
     close(&mut rcap, 10, CloseCause::PeerGone);
     drain(&mut rcap);
-    let again = Some(RcapAgain {
-        is_change: false,
-        takes_place: false,
-        avoid: NodeId::UNKNOWN,
-        apart: RcapRoute::default(),
-    });
+    let again = Some(anew(false, NodeId::UNKNOWN));
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let demand = record::Demand::of(at(0), lasting(C)).unwrap();

@@ -10,15 +10,7 @@ fn again(attempt: u16, request: ChannelRequest) -> Vec<u8> {
     let records = record::written(&[record(A)], RCAP_OCTETS_MAX);
     let nodes = RcapRecords::parse(&records, 1).unwrap();
     let wire = record::Demand::of(at(0), request).unwrap().to_wire(at(0), ms(50), nodes, Default::default());
-    let wire = RcapRequest {
-        again: Some(RcapAgain {
-            is_change: false,
-            takes_place: false,
-            avoid: C,
-            apart: RcapRoute::default(),
-        }),
-        ..wire
-    };
+    let wire = RcapRequest { again: Some(anew(false, C)), ..wire };
     octets(of(1, attempt), RcapBody::EstablishRequest(wire))
 }
 

@@ -51,8 +51,7 @@ impl Table {
     /// that stands among them.
     fn part_all(&mut self, key: Key, hop: ChannelId) {
         self.part(key, hop);
-        let is_its_own = |of: &Arrival| of.hop == hop && of.is_of_hop();
-        while let Some(key) = self.arrivals.iter().find(|(_, of)| is_its_own(of)).map(|(key, _)| *key) {
+        while let Some(key) = self.arrivals.iter().find(|(_, of)| of.goes_over(hop)).map(|(key, _)| *key) {
             self.part(key, hop);
         }
     }
