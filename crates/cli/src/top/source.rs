@@ -3,7 +3,6 @@
 //! return is waited for.
 
 use super::picture::{Circuit, Hop, Path};
-use crate::vc::class;
 use rota::vc::{CircuitInfo, list_of};
 use rota::{ChannelDetail, ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Shown, Span};
 use rota_study::certificate::open::share_in_words;
@@ -152,7 +151,7 @@ impl Source {
 }
 
 impl Circuits {
-    /// What a node says of its circuits now.
+    /// Takes in the word of a node about its circuits now.
     fn look(&mut self, now: Instant, told: &[CircuitInfo]) {
         let before = std::mem::take(&mut self.before);
         self.all = told.iter().map(|info| circuit(info, now, &before)).collect();
@@ -171,7 +170,7 @@ fn circuit(info: &CircuitInfo, now: Instant, before: &BTreeMap<(u64, bool), (Ins
         sends: info.sends,
         peer: info.peer.clone(),
         service: info.service,
-        class: class(info).to_owned(),
+        class: info.class().word().to_owned(),
         stage: info.now.stage.word().to_owned(),
         rate_bps: rate,
         again: info.again,
