@@ -352,7 +352,8 @@ fn a_change_loses_nothing_and_puts_nothing_out_of_order() {
 }
 
 /// A channel that changes at random beside one that has a quarter of both links, which stand beside an
-/// ordinary share of a tenth at 95 percent with the most that is asked for. What is weaker is never refused.
+/// ordinary share of a tenth at 95 percent with the most that is asked for. A weaker contract is never
+/// refused.
 #[test]
 fn random_changes_of_a_loaded_link_keep_every_rule_and_refuse_nothing_that_is_weaker() {
     let (mut changed, mut denied, mut longest) = (0, 0, 0);
