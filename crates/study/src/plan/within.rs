@@ -4,7 +4,7 @@
 //! Nodes have no partition, group, booking or chance for such a channel, and none to several receivers. A
 //! plan decides a request with one of these as a channel across segments over one hop.
 
-use super::engine::{Leg, Plan, Provable, Refused, Trial, checked, refused};
+use super::engine::{Leg, Plan, Provable, Refused, Trial, checked, of_path, refused};
 use super::file::Wanted;
 use super::ledger::{Life, Seat};
 use super::route::Step;
@@ -13,7 +13,7 @@ use rota_admission::certificate::{
     self, Branch, FrameTerms, HopTerms, NetworkTerms, NodeTerms, PromiseTerms, RetherTerms, SlotsTerms,
     StandingShare, Terms, certify,
 };
-use rota_admission::path::Hop;
+use rota_admission::path::{Hop, PathDenied, PathTest};
 use rota_admission::rtip::{BadTraffic, Chance, Denied, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer, RetherSegment, RetherShare};
 use rota_admission::{Admitted, Clocks, Pace, Refusal, Request, SegmentParams, admit, admit_on_link};
@@ -132,11 +132,9 @@ impl Plan<'_> {
         // As a node has it: the shortest unit takes as long as the shortest frame, at least.
         let varies = bound.minus(params.link.frame_span_min());
         let jitter = wanted.goal.jitter.unwrap_or(Span::MAX);
-        for (test, is, most) in [("PathDelay", bound, wanted.goal.delay), ("PathJitter", varies, jitter)] {
-            if is > most {
-                let why = format!("{} would be promised, and {most} is borne", is.printed_up());
-                return Err(Box::new(Refused { why, ..refused(None, test, is.minus(most)) }));
-            }
+        let parts = [(PathTest::Delay, bound, wanted.goal.delay), (PathTest::Jitter, varies, jitter)];
+        if let Some((test, nearest, most)) = parts.into_iter().find(|(_, is, most)| is > most) {
+            return Err(Box::new(of_path(PathDenied { test, margin: nearest.minus(most), nearest })));
         }
         let hops = vec![offer.hop(Regulator::None)];
         let terms = Terms {
