@@ -198,7 +198,7 @@ pub struct Circuit {
     pub window: u32,
     /// TPDUs on their way; of a receiver those that its program has yet to take.
     pub flying: u32,
-    /// What its next step waits for, in a word.
+    /// The event for which its next step waits, in a word.
     pub waits_for: String,
     /// The same for people.
     pub waits_for_words: String,

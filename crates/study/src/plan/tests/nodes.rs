@@ -172,7 +172,7 @@ fn asked_of_nodes(world: &mut World, wanted: &Wanted) -> Result<(Span, Span), Rc
         answer: Answer::Accepts,
         suite,
     };
-    // What a request that was refused has had is given back, and the words ahead of it are taken back.
+    // A request that was refused has given all of its parts back, and the words ahead of it are taken back.
     world.run_for(ms(300));
     let at = world.open_across(spec).expect("a node takes the request");
     for _ in 0..60 {
