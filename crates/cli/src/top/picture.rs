@@ -204,6 +204,13 @@ pub struct Circuit {
     pub waits_for_words: String,
 }
 
+impl Circuit {
+    /// Its source and its destination, at the station `here`.
+    pub fn ends<'a>(&'a self, here: &'a str) -> (&'a str, &'a str) {
+        if self.sends { (here, &self.peer) } else { (&self.peer, here) }
+    }
+}
+
 /// How long cycles last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rotation {
