@@ -3,9 +3,11 @@
 //! return is waited for.
 
 use super::picture::{Circuit, Hop, Path};
+use super::rates::Rate;
 use rota::vc::{CircuitInfo, list_of};
 use rota::{ChannelDetail, ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Shown, Span};
 use rota_study::certificate::open::share_in_words;
+use rota_wire::Load;
 use std::collections::BTreeMap;
 
 /// A node answers for a channel by what it was told within the last second.
@@ -162,8 +164,8 @@ impl Circuits {
 fn circuit(info: &CircuitInfo, now: Instant, before: &BTreeMap<(u64, bool), (Instant, u64)>) -> Circuit {
     let known = before.get(&(info.circuit, info.sends)).filter(|_| info.channel.is_none());
     let rate = known.map(|(at, octets)| {
-        let bits = u128::from(info.now.octets.saturating_sub(*octets)) * 8_000_000_000;
-        (bits / u128::from(now.since(*at).as_nanos().max(1))) as u64
+        let flow = Load { octets: info.now.octets.saturating_sub(*octets), ..Load::default() };
+        Rate::over(flow, now.since(*at), 0).rate_bps
     });
     Circuit {
         circuit: info.circuit,
