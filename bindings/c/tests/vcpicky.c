@@ -1,30 +1,14 @@
 /* A listener that takes reliable and guaranteed circuits alone, and the certificate of a guaranteed one: "vcpicky serve SERVICE"
  * in one station, "vcpicky ask NODE SERVICE FILE" in another. Each ends with 0 and "all right", or names the line. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <rota_vc.h>
+#include "vcexpect.h"
 
 enum { REASON = 4711 };
-static int wrong;
 static char room[1 << 20];
 
-#define EXPECT(call, wanted)                                                                                       \
-    do {                                                                                                           \
-        long got = (long)(call);                                                                                   \
-        if (got != (wanted)) {                                                                                     \
-            printf("line %d: %s: %ld, %s (%s)\n", __LINE__, #call, got, strerror(errno), rota_error());            \
-            wrong = 1;                                                                                             \
-        }                                                                                                          \
-    } while (0)
-
-static int serve(const char *service)
+static int serve(char **words)
 {
     int ears = rota_vc_socket(NULL), k;
-    EXPECT(rota_vc_bind(ears, atoi(service)), 0);
+    EXPECT(rota_vc_bind(ears, atoi(words[0])), 0);
     EXPECT(rota_vc_set(ears, ROTA_VC_SIMPLEX, 1), 0);
     EXPECT(rota_vc_set(ears, ROTA_VC_TAKES, ROTA_VC_RELIABLE | ROTA_VC_GUARANTEED), 0);
     EXPECT(rota_vc_set(ears, ROTA_VC_REASON, REASON), 0);
@@ -71,8 +55,9 @@ static void save(int vc, const char *path)
     EXPECT(file != NULL && fputs(room, file) >= 0 && fclose(file) == 0, 1);
 }
 
-static int ask(const char *node, const char *service, const char *path)
+static int ask(char **words)
 {
+    const char *node = words[0], *service = words[1];
     rota_vc_qos qos = { .size = sizeof qos, .simplex = 1, .unreliable = 1, .flow = ROTA_VC_CHANNEL_FLOW };
     rota_vc_qos plain = { .size = sizeof qos, .simplex = 1 };
     int vc;
@@ -80,7 +65,7 @@ static int ask(const char *node, const char *service, const char *path)
     qos.rate_bps = 4000000;
     vc = rota_vc_socket(NULL);
     EXPECT(rota_vc_connect(vc, node, atoi(service), &qos), 0);
-    save(vc, path);
+    save(vc, words[2]);
     EXPECT(rota_vc_send(vc, "1234", 5, 0), 5);
     EXPECT(rota_vc_close(vc), 0);
     vc = rota_vc_socket(NULL);
@@ -95,14 +80,5 @@ static int ask(const char *node, const char *service, const char *path)
 
 int main(int count, char **words)
 {
-    int ended = 2;
-    if (count == 3 && strcmp(words[1], "serve") == 0)
-        ended = serve(words[2]);
-    else if (count == 5 && strcmp(words[1], "ask") == 0)
-        ended = ask(words[2], words[3], words[4]);
-    else
-        fprintf(stderr, "vcpicky serve SERVICE | vcpicky ask NODE SERVICE FILE\n");
-    if (ended == 0)
-        printf("all right\n");
-    return ended;
+    return run(count, words, serve, ask, 3, "vcpicky serve SERVICE | vcpicky ask NODE SERVICE FILE");
 }

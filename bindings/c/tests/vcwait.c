@@ -1,30 +1,15 @@
 /* Circuits under select, poll and epoll, the last one also where it tells of changes alone: "vcwait serve SERVICE" in one
  * station, "vcwait ask NODE SERVICE" in another. Each call of the library gives EAGAIN before it is waited for. Each program
  * ends with 0 and "all right", or names the line. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
-#include <unistd.h>
 
-#include <rota_vc.h>
+#include "vcexpect.h"
 
 enum { SELECT, POLL, EPOLL, EDGE, WAYS, TOTAL = 3000000, SECONDS = 20 };
-static int wrong;
 static char room[100000];
 
-#define EXPECT(call, wanted)                                                                                       \
-    do {                                                                                                           \
-        long got = (long)(call);                                                                                   \
-        if (got != (wanted)) {                                                                                     \
-            printf("line %d: %s: %ld, %s (%s)\n", __LINE__, #call, got, strerror(errno), rota_error());            \
-            wrong = 1;                                                                                             \
-        }                                                                                                          \
-    } while (0)
-
-/* What a wait needs of one descriptor. */
+/* A way to wait, and the descriptor that is waited for. */
 struct wait {
     int way, fd, epoll;
 };
@@ -67,47 +52,49 @@ static void let_go(struct wait *wait)
         close(wait->epoll);
 }
 
-/* Takes so many octets, and waits where there are none. Returns how often it waited. */
-static int takes(int vc, int way, long octets)
+static ssize_t take(int vc, long most)
 {
-    struct wait wait = wait_of(way, vc);
+    (void)most;
+    return rota_vc_recv(vc, room, sizeof room, 0);
+}
+
+static ssize_t give(int vc, long most)
+{
+    return rota_vc_send(vc, room, most < (long)sizeof room ? most : (long)sizeof room, 0);
+}
+
+/* Takes or gives so many octets, and waits where there are none or is no room. Returns how often it waited. */
+static int pass(int vc, ssize_t (*some)(int vc, long most), struct wait wait, long octets)
+{
     int waits = 0;
     while (octets > 0 && !wrong) {
-        ssize_t came = rota_vc_recv(vc, room, sizeof room, 0);
-        if (came > 0) {
-            octets -= came;
+        ssize_t passed = some(vc, octets);
+        if (passed > 0) {
+            octets -= passed;
         } else {
-            EXPECT(came == -1 && errno == EAGAIN, 1);
+            EXPECT(passed == -1 && errno == EAGAIN, 1);
             waits++, until(&wait);
         }
     }
     let_go(&wait);
     EXPECT(octets, 0);
     return waits;
+}
+
+static int takes(int vc, int way, long octets)
+{
+    return pass(vc, take, wait_of(way, vc), octets);
 }
 
 static int gives(int vc, int way, long octets)
 {
-    struct wait wait = wait_of(way, rota_vc_descriptor(vc, POLLOUT));
-    int waits = 0;
-    while (octets > 0 && !wrong) {
-        ssize_t went = rota_vc_send(vc, room, octets < (long)sizeof room ? octets : (long)sizeof room, 0);
-        if (went > 0) {
-            octets -= went;
-        } else {
-            EXPECT(went == -1 && errno == EAGAIN, 1);
-            waits++, until(&wait);
-        }
-    }
-    let_go(&wait);
-    EXPECT(octets, 0);
-    return waits;
+    return pass(vc, give, wait_of(way, rota_vc_descriptor(vc, POLLOUT)), octets);
 }
 
-static int serve(const char *service)
+static int serve(char **words)
 {
     int ears = rota_vc_socket(NULL), way;
-    EXPECT(rota_vc_bind(ears, atoi(service)), 0);
+    EXPECT(rota_vc_bind(ears, atoi(words[0])), 0);
     EXPECT(rota_vc_listen(ears, 4), 0);
     EXPECT(rota_vc_set(ears, ROTA_VC_NONBLOCK, 1), 0);
     fprintf(stderr, "listening\n");
@@ -131,13 +118,13 @@ static int serve(const char *service)
     return wrong;
 }
 
-static int ask(const char *node, const char *service)
+static int ask(char **words)
 {
     int way;
     for (way = SELECT; way < WAYS && !wrong; way++) {
         int vc = rota_vc_socket(NULL);
         usleep(100000);
-        EXPECT(rota_vc_connect(vc, node, atoi(service), NULL), 0);
+        EXPECT(rota_vc_connect(vc, words[0], atoi(words[1]), NULL), 0);
         EXPECT(rota_vc_set(vc, ROTA_VC_NONBLOCK, 1), 0);
         usleep(100000);
         EXPECT(gives(vc, way, 1), 0);
@@ -151,14 +138,5 @@ static int ask(const char *node, const char *service)
 
 int main(int count, char **words)
 {
-    int ended = 2;
-    if (count == 3 && strcmp(words[1], "serve") == 0)
-        ended = serve(words[2]);
-    else if (count == 4 && strcmp(words[1], "ask") == 0)
-        ended = ask(words[2], words[3]);
-    else
-        fprintf(stderr, "vcwait serve SERVICE | vcwait ask NODE SERVICE\n");
-    if (ended == 0)
-        printf("all right\n");
-    return ended;
+    return run(count, words, serve, ask, 2, "vcwait serve SERVICE | vcwait ask NODE SERVICE");
 }

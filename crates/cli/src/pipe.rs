@@ -1,6 +1,8 @@
 //! `rota pipe`: standard input into a circuit, and a circuit onto standard output.
 
-use rota::vc::{Asked, CircuitListener, Flow, FlowName, Guarantee, ListenOptions, Options, Receiver, Sender};
+use rota::vc::{
+    Asked, CircuitClass, CircuitListener, Flow, Guarantee, ListenOptions, Options, Receiver, Sender,
+};
 use rota::{ChannelId, ControlName};
 use rota_answer::{Exit, Failure, Format};
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
@@ -72,6 +74,16 @@ enum Class {
     Reliable,
     BestEffort,
     Guaranteed,
+}
+
+impl From<CircuitClass> for Class {
+    fn from(class: CircuitClass) -> Self {
+        match class {
+            CircuitClass::Reliable => Self::Reliable,
+            CircuitClass::BestEffort => Self::BestEffort,
+            CircuitClass::Guaranteed => Self::Guaranteed,
+        }
+    }
 }
 
 /// Octets that are read or written at once.
@@ -188,22 +200,12 @@ fn send_lines(sender: &mut Sender, input: &mut impl Read, patience: Span) -> Res
 /// The reason that a sender hears whose class --take does not name.
 const OTHER_CLASS: u32 = 1;
 
-fn class_of(asked: &Asked<'_>) -> Class {
-    match (asked.terms.flow, asked.terms.error_control) {
-        (FlowName::Channel, _) => Class::Guaranteed,
-        (_, true) => Class::Reliable,
-        (_, false) => Class::BestEffort,
-    }
-}
-
 fn receive(args: &Args, service: u32, patience: Span) -> Result<Exit, Failure> {
     let options = ListenOptions { window: args.window, backlog: 1 };
     let mut listener = CircuitListener::listen(&ControlName::default(), service, &options)?;
     rota_answer::put_error_line(&format!("listening to service {service} of circuits\n"));
-    let judge = |asked: &Asked<'_>| match args.take.is_empty() || args.take.contains(&class_of(asked)) {
-        true => Ok(()),
-        false => Err(OTHER_CLASS),
-    };
+    let takes = |class: CircuitClass| args.take.is_empty() || args.take.contains(&class.into());
+    let judge = |asked: &Asked<'_>| if takes(asked.terms.class()) { Ok(()) } else { Err(OTHER_CLASS) };
     let mut receiver = listener.accept_if(patience, judge)?;
     drop(listener);
     say_promise(receiver.carried(), receiver.terms().octets);

@@ -62,15 +62,6 @@ fn way(info: &CircuitInfo) -> String {
     format!("{} {}", if info.sends { "to" } else { "from" }, info.peer)
 }
 
-/// The preset that it is of.
-pub const fn class(info: &CircuitInfo) -> &'static str {
-    match (info.channel.is_some(), info.error_control) {
-        (true, _) => "guaranteed",
-        (false, true) => "reliable",
-        (false, false) => "best-effort",
-    }
-}
-
 fn line(info: &CircuitInfo) -> String {
     if let Some(carried) = &info.channel {
         let CircuitInfo { circuit, service, tpdus, tpdus_lost, .. } = info;
@@ -136,7 +127,7 @@ fn known(info: &CircuitInfo, value: impl Into<Value>) -> Value {
 
 fn document(info: &CircuitInfo) -> Value {
     json!({
-        "class": class(info),
+        "class": info.class().word(),
         "channel": info.channel.map(|carried| carried.channel.0),
         "bound_ns": info.channel.map(|carried| carried.bound_ns),
         "period_ns": info.channel.map(|carried| carried.period_ns),

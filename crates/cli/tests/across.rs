@@ -23,7 +23,7 @@ mod tunnel;
 mod within;
 
 use common::topology::TopologyLab;
-use common::{PATIENCE, Program, eventually, pid, signal};
+use common::{Ended, PATIENCE, Program, eventually, pid, signal};
 use rota_units::Span;
 use std::path::{Path, PathBuf};
 
@@ -49,25 +49,67 @@ fn wait_for_way(lab: &TopologyLab, one: &str, other: &str) {
     }
 }
 
-/// A stream of two parts; the second one is sent once the file that is returned is there.
-fn send_in_two(
-    lab: &TopologyLab,
-    station: &str,
-    folder: &Path,
-    parts: (&[u8], &[u8]),
-    words: &str,
-) -> (Program, PathBuf) {
-    let [first, last, done] = ["first", "last", "done"].map(|name| folder.join(name));
-    std::fs::write(&first, parts.0).expect("room");
-    std::fs::write(&last, parts.1).expect("room");
-    let line = format!(
-        "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} | '{}' send --json {words}",
-        first.display(),
-        done.display(),
-        last.display(),
-        common::ROTA
-    );
-    (lab.exec(station, &["sh", "-c", &line]), done)
+/// A stream in two parts that has begun.
+struct InTwo {
+    folder: PathBuf,
+    octets: Vec<u8>,
+    sender: Program,
+    receiver: Program,
+    /// The second part goes once this file is there.
+    done: PathBuf,
+}
+
+impl InTwo {
+    /// So many numbers of four octets, cut behind `split` octets. `more` are further words of the receiver.
+    fn begin(
+        (lab, test): (&TopologyLab, &str),
+        [from, to]: [&str; 2],
+        (numbers, split): (u32, usize),
+        rate: &str,
+        more: &[&str],
+    ) -> Self {
+        let folder = std::env::temp_dir().join(format!("rota-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let octets: Vec<u8> = (0..numbers).flat_map(u32::to_le_bytes).collect();
+        let [first, last, done] = ["first", "last", "done"].map(|name| folder.join(name));
+        std::fs::write(&first, &octets[..split]).expect("room");
+        std::fs::write(&last, &octets[split..]).expect("room");
+        let copy = folder.join("copy").display().to_string();
+        let receiver = lab.rota(to, &[&["recv", "--json", "--out", &copy], more].concat());
+        receiver.wait_for_word("listening");
+        let line = format!(
+            "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} | '{}' send --json --to {to} \
+             --rate {rate}",
+            first.display(),
+            done.display(),
+            last.display(),
+            common::ROTA
+        );
+        let sender = lab.exec(from, &["sh", "-c", &line]);
+        sender.wait_for_word("open:");
+        Self { folder, octets, sender, receiver, done }
+    }
+}
+
+/// Nothing of a stream is lost: its octets stand in the file `copy` of this folder, which goes.
+fn came_whole((sender, receiver): (&Ended, &Ended), folder: &Path, octets: &[u8]) {
+    assert!(DONE.contains(&sender.code()), "{}", sender.err);
+    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
+    let came = receiver.json();
+    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
+    let copy = std::fs::read(folder.join("copy")).expect("it was written");
+    assert!(copy == octets, "the octets differ");
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// The channels of a station.
+fn listed(lab: &TopologyLab, station: &str) -> serde_json::Value {
+    lab.rota(station, &["channel", "list", "--json"]).finish().well().json()["channels"].clone()
+}
+
+/// The id of its first one.
+fn first_channel(lab: &TopologyLab, station: &str) -> String {
+    listed(lab, station)[0]["channel"].as_str().expect("an id").to_owned()
 }
 
 /// A loaded machine stands still for longer than a bound; what is late is told, and all octets are there.
@@ -91,13 +133,7 @@ fn a_channel_crosses_a_gateway_by_name() {
     // Both segments carry the channel under their tokens.
     lab.wait_for_mode("n2", "token");
     lab.wait_for_mode("n3", "token");
-    let (sender, receiver) = (sender.finish(), receiver.finish());
-    assert!(DONE.contains(&sender.code()), "{}", sender.err);
-    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
-    let came = receiver.json();
-    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
-    assert!(std::fs::read(&copy).expect("it was written") == octets, "the octets differ");
-    let _ = std::fs::remove_dir_all(&folder);
+    came_whole((&sender.finish(), &receiver.finish()), &folder, &octets);
     // Nothing stays reserved.
     for station in ["n1", "n2", "n3", "n4"] {
         lab.wait_for_mode(station, "plain");
@@ -143,18 +179,11 @@ fn a_channel_crosses_a_gateway_by_name() {
 fn a_stream_over_a_gateway_is_changed_while_it_is_sent() {
     let Some(lab) = TopologyLab::up("across-change", TWO_SEGMENTS, &[]) else { return };
     wait_for_ways(&lab);
-    let folder = std::env::temp_dir().join(format!("rota-across-change-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let copy = folder.join("copy");
     // Two seconds and a half, and some more once all changes are made.
-    let octets: Vec<u8> = (0..70_000u32).flat_map(u32::to_le_bytes).collect();
-    let receiver = lab.rota("n4", &["recv", "--json", "--out", &copy.display().to_string()]);
-    receiver.wait_for_word("listening");
-    let parts = octets.split_at(250_000);
-    let (sender, done) = send_in_two(&lab, "n1", &folder, parts, "--to n4 --rate 800kbit");
-    sender.wait_for_word("open:");
-    let listed = || lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed()["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let parts = (70_000, 250_000);
+    let InTwo { folder, octets, sender, receiver, done } =
+        InTwo::begin((&lab, "across-change"), ["n1", "n4"], parts, "800kbit", &[]);
+    let channel = first_channel(&lab, "n1");
     let modify =
         |more: &[&str]| lab.rota("n1", &[&["channel", "modify", "--json", &channel], more].concat()).finish();
     let granted = |more: &[&str]| {
@@ -177,7 +206,7 @@ fn a_stream_over_a_gateway_is_changed_while_it_is_sent() {
     assert!(wrong.code() == 2 && wrong.err.contains("opened with room for"), "{}", wrong.err);
     let less = granted(&["--rate", "1mbit", "--delay", "300ms"]);
     // The contract is that of the last change, at the sender and hop by hop.
-    assert_eq!(listed()["channels"][0]["contract"]["bound_ns"], less["bound_ns"]);
+    assert_eq!(listed(&lab, "n1")[0]["contract"]["bound_ns"], less["bound_ns"]);
     let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
     assert_eq!(shown["shown"]["sum"]["bound_ns"], less["bound_ns"], "{shown}");
     assert_eq!(shown["shown"]["terms"]["delay_max_ns"], 300_000_000, "{shown}");
@@ -189,13 +218,8 @@ fn a_stream_over_a_gateway_is_changed_while_it_is_sent() {
     let ended = rota::now();
     let receiver = receiver.finish();
     assert!(rota::now().since(ended) < Span::from_millis(2_000), "the receiver ends with its sender");
-    assert!(DONE.contains(&sender.code()), "{}", sender.err);
-    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
-    let came = receiver.json();
-    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
-    assert!(std::fs::read(&copy).expect("it was written") == octets, "the octets differ");
+    came_whole((&sender, &receiver), &folder, &octets);
     assert!(ended.since(begun) < Span::from_millis(5_000), "the sender ends with its units");
-    let _ = std::fs::remove_dir_all(&folder);
     for station in ["n1", "n2", "n3", "n4"] {
         lab.wait_for_mode(station, "plain");
     }

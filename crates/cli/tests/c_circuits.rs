@@ -21,20 +21,33 @@ fn built() -> Option<&'static Path> {
     }
 }
 
+/// A program in n2 that listens.
+fn listening(lab: &Lab, program: &Path, words: &[&str]) -> Program {
+    let server = start(lab, 2, program, words);
+    server.wait_for_word("listening");
+    server
+}
+
+/// Both ends of a test in C say that all is right.
+fn both_are_right(lab: &Lab, program: &Path, ends: [&[&str]; 2]) {
+    let server = listening(lab, program, ends[0]);
+    let asked = start(lab, 1, program, ends[1]).finish();
+    assert_eq!((asked.code(), &*asked.out), (0, "all right\n"), "{}{}", asked.err, server.out());
+    assert_eq!(server.finish().well().out, "all right\n");
+}
+
 #[test]
 fn the_example_of_rota_vc_h_sends_both_ways_and_polls() {
     let Some(folder) = built() else { return };
     let Some(lab) = Lab::up("c-vc", 2) else { return };
     let vc = folder.join("examples/vc");
-    let server = start(&lab, 2, &vc, &["serve", "7"]);
-    server.wait_for_word("listening");
+    let server = listening(&lab, &vc, &["serve", "7"]);
     let asked = start(&lab, 1, &vc, &["ask", "n2", "7", "300"]).finish().well();
     assert_eq!(asked.out, "300 answers\n");
     assert_eq!(server.finish().well().out, "300 messages of n1 answered\n");
 
     // Simplex, with poll(2) on the handle itself, and with rota_vc_poll at the sender.
-    let taker = start(&lab, 2, &vc, &["take", "8"]);
-    taker.wait_for_word("listening");
+    let taker = listening(&lab, &vc, &["take", "8"]);
     let given = start(&lab, 1, &vc, &["give", "n2", "8", "3000000"]).finish().well();
     assert_eq!(given.out, "3000000 octets given\n");
     assert_eq!(taker.finish().well().out, "3000000 octets taken\n");
@@ -46,8 +59,7 @@ fn a_guaranteed_circuit_in_c_keeps_its_rate() {
     let Some(folder) = built() else { return };
     let Some(lab) = Lab::up("c-vc-guaranteed", 2) else { return };
     let vc = folder.join("examples/vc");
-    let taker = start(&lab, 2, &vc, &["take", "7"]);
-    taker.wait_for_word("listening");
+    let taker = listening(&lab, &vc, &["take", "7"]);
     let begun = rota::now();
     let given = start(&lab, 1, &vc, &["give", "n2", "7", "1000000", "4000000"]).finish().well();
     let took = rota::now().since(begun);
@@ -57,8 +69,7 @@ fn a_guaranteed_circuit_in_c_keeps_its_rate() {
     // The last two TPDUs may be handed over at once; nothing leaves before its turn.
     assert!(took >= rota::Span::from_millis(1_900), "two seconds of octets in {took}");
     lab.wait_for_mode(1, "plain");
-    let taker = start(&lab, 2, &vc, &["take", "7"]);
-    taker.wait_for_word("listening");
+    let taker = listening(&lab, &vc, &["take", "7"]);
     let refused = start(&lab, 1, &vc, &["give", "n2", "7", "10", "99000000"]).finish();
     assert_eq!(refused.code(), 1);
     assert!(refused.err.contains("fits"), "it says no number: {}", refused.err);
@@ -78,24 +89,18 @@ fn messages_and_ends_of_circuits_in_c_are_as_the_header_says() {
     let Some(lab) = Lab::without_nodes("c-vc-ends", 2, &["--rate", "100mbit"]) else { return };
     let lab = lab.with_nodes(|_, _| Vec::new());
     let ends = folder.join("examples/vcends");
-    let server = start(&lab, 2, &ends, &["serve", "9"]);
-    server.wait_for_word("listening");
-    let asked = start(&lab, 1, &ends, &["ask", "n2", "9"]).finish();
-    assert_eq!((asked.code(), &*asked.out), (0, "all right\n"), "{}", asked.err);
-    assert_eq!(server.finish().well().out, "all right\n");
+    both_are_right(&lab, &ends, [&["serve", "9"], &["ask", "n2", "9"]]);
 
     // The other program is killed while this one waits for its answer.
     let vc = folder.join("examples/vc");
-    let mut server = start(&lab, 2, &vc, &["serve", "7"]);
-    server.wait_for_word("listening");
+    let mut server = listening(&lab, &vc, &["serve", "7"]);
     let asks = start(&lab, 1, &vc, &["ask", "n2", "7", "100000000"]);
     std::thread::sleep(std::time::Duration::from_millis(400));
     server.kill();
     let asked = asks.finish();
     assert!(asked.code() == 1 && asked.err.contains("the circuit has ended: "), "{}", asked.err);
     // Its own node is killed.
-    let server = start(&lab, 2, &vc, &["serve", "8"]);
-    server.wait_for_word("listening");
+    let _server = listening(&lab, &vc, &["serve", "8"]);
     let asks = start(&lab, 1, &vc, &["ask", "n2", "8", "100000000"]);
     std::thread::sleep(std::time::Duration::from_millis(400));
     common::signal(common::pid(&lab.status(1)), "KILL");
@@ -109,13 +114,7 @@ fn messages_and_ends_of_circuits_in_c_are_as_the_header_says() {
 fn a_circuit_in_c_is_waited_for_by_select_poll_and_epoll() {
     let Some(folder) = built() else { return };
     let Some(lab) = Lab::up("c-vc-wait", 2) else { return };
-    let waits = folder.join("examples/vcwait");
-    let server = start(&lab, 2, &waits, &["serve", "9"]);
-    server.wait_for_word("listening");
-    let asked = start(&lab, 1, &waits, &["ask", "n2", "9"]).finish();
-    let served = server.finish();
-    let said = [&*asked.out, &*served.out];
-    assert_eq!(said, ["all right\n"; 2], "{}{}", asked.err, served.err);
+    both_are_right(&lab, &folder.join("examples/vcwait"), [&["serve", "9"], &["ask", "n2", "9"]]);
 }
 
 /// A listener takes two classes of three; the program of the third reads its reason, and that of a guaranteed
@@ -124,22 +123,18 @@ fn a_circuit_in_c_is_waited_for_by_select_poll_and_epoll() {
 fn a_listener_in_c_refuses_a_class_and_a_guaranteed_circuit_has_its_certificate() {
     let Some(folder) = built() else { return };
     let Some(lab) = Lab::up("c-vc-picky", 2) else { return };
-    let picky = folder.join("examples/vcpicky");
-    let server = start(&lab, 2, &picky, &["serve", "9"]);
-    server.wait_for_word("listening");
     let file = lab.file("certificate.json");
-    let asked = start(&lab, 1, &picky, &["ask", "n2", "9", file.to_str().unwrap()]).finish();
-    let served = server.finish();
-    assert_eq!([&*asked.out, &*served.out], ["all right\n"; 2], "{}{}", asked.err, served.err);
-    lab.rota(1, &["check", file.to_str().unwrap()]).well();
+    let file = file.to_str().unwrap();
+    let picky = folder.join("examples/vcpicky");
+    both_are_right(&lab, &picky, [&["serve", "9"], &["ask", "n2", "9", file]]);
+    lab.rota(1, &["check", file]).well();
 }
 
 #[test]
 fn a_program_in_c_that_polls_hears_that_its_node_was_killed() {
     let Some(folder) = built() else { return };
     let Some(lab) = Lab::up("c-vc-orphan", 2) else { return };
-    let server = start(&lab, 2, &folder.join("examples/vc"), &["serve", "7"]);
-    server.wait_for_word("listening");
+    let _server = listening(&lab, &folder.join("examples/vc"), &["serve", "7"]);
     let orphan = start(&lab, 1, &folder.join("examples/vcends"), &["orphan", "n2", "7"]);
     orphan.wait_for_word("waits");
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -155,11 +150,7 @@ fn a_program_in_c_hears_what_is_lost_without_error_control() {
     let lab = lab.with_nodes(|_, _| Vec::new());
     lab.follow("[[fault]]\nkind = \"loss\"\nat = \"0s\"\nshare = \"5%\"\n");
     let ends = folder.join("examples/vcends");
-    let lossy = start(&lab, 2, &ends, &["lossy", "9"]);
-    lossy.wait_for_word("listening");
-    let spray = start(&lab, 1, &ends, &["spray", "n2", "9"]).finish();
-    assert_eq!((spray.code(), &*spray.out), (0, "all right\n"), "{}", spray.err);
-    assert_eq!(lossy.finish().well().out, "all right\n");
+    both_are_right(&lab, &ends, [&["lossy", "9"], &["spray", "n2", "9"]]);
 }
 
 /// `mini-inetd` and `tcpconnect` of tcputils, ported, around an unchanged `micro_httpd`: a file server with

@@ -18,7 +18,7 @@ pub enum CircuitStage {
     Ended,
 }
 
-/// What the next step of a circuit waits for.
+/// The event for which the next step of a circuit waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[strum(serialize_all = "kebab-case")]
@@ -72,6 +72,34 @@ impl FlowName {
     }
 }
 
+/// The class of a circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum CircuitClass {
+    /// With error control.
+    Reliable,
+    /// Without it.
+    BestEffort,
+    /// Carried by a channel.
+    Guaranteed,
+}
+
+impl CircuitClass {
+    /// Of a circuit with this flow control.
+    pub const fn of(flow: FlowName, error_control: bool) -> Self {
+        match (flow, error_control) {
+            (FlowName::Channel, _) => Self::Guaranteed,
+            (_, true) => Self::Reliable,
+            (_, false) => Self::BestEffort,
+        }
+    }
+
+    /// The word that programs use.
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
+}
+
 impl CircuitStage {
     /// The word that programs use.
     pub fn word(self) -> &'static str {
@@ -114,5 +142,8 @@ mod tests {
             ("offered", "acknowledgement")
         );
         assert_eq!(CircuitWait::default().phrase(), "nothing");
+        assert_eq!(CircuitClass::of(FlowName::Channel, false).word(), "guaranteed");
+        assert_eq!(CircuitClass::of(FlowName::Bucket, true).word(), "reliable");
+        assert_eq!(CircuitClass::of(FlowName::Open, false).word(), "best-effort");
     }
 }

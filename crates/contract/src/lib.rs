@@ -29,7 +29,7 @@ mod withdrawn;
 
 pub use cause::CloseCause;
 pub use channel_id::ChannelId;
-pub use circuit::{CircuitStage, CircuitWait, FlowName};
+pub use circuit::{CircuitClass, CircuitStage, CircuitWait, FlowName};
 pub use granted::{Contract, Granted, RetherShare};
 pub use group::{BadGroupName, Group, GroupKey, GroupName};
 pub use message::{MessageFailure, MessageOutcome};

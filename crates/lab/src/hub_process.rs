@@ -8,7 +8,7 @@ use rota_driver::clock;
 use rota_units::Span;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// How long a hub may take until it carries frames.
 const READY_WITHIN: Span = Span::from_millis(5_000);
@@ -20,6 +20,22 @@ pub struct HubOrders {
     pub script: Option<PathBuf>,
     /// The seed of its faults.
     pub seed: u64,
+}
+
+/// This program as the hub of a segment, with the rate and the queues of its ports.
+///
+/// # Errors
+/// One sentence: this program is not found, or may open no more descriptors.
+pub fn hub_command(lab: &Lab, segment: usize) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|e| format!("could not find this program: {e}"))?;
+    let topology = &lab.spec().topology;
+    let Segment { rate, port_queue, .. } = &topology.segments[segment];
+    let ports: Vec<String> = topology.on(segment).map(|(k, _)| format!("p{k}")).collect();
+    let mut command = lab.middle_command(segment, program).map_err(|error| error.to_string())?;
+    command.args(["hub", "--ports", &ports.join(",")]);
+    command.args(["--rate", &format!("{}bit", rate.as_bps())]);
+    command.args(["--port-queue", &format!("{}octets", port_queue.get())]);
+    Ok(command)
 }
 
 /// The process; dropping it ends it.
@@ -35,21 +51,17 @@ impl HubProcess {
     /// # Errors
     /// One sentence: it could not be started or ended at once.
     pub fn start(lab: &Lab, segment: usize, orders: &HubOrders, aloud: bool) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|e| format!("could not find this program: {e}"))?;
-        let topology = &lab.spec().topology;
-        let Segment { name, rate, port_queue, .. } = &topology.segments[segment];
-        let ports: Vec<String> = topology.on(segment).map(|(k, _)| format!("p{k}")).collect();
-        let mut command = lab.middle_command(segment, program).map_err(|error| error.to_string())?;
-        command.args(["hub", "--json", "--ports", &ports.join(",")]);
-        command.args(["--rate", &format!("{}bit", rate.as_bps())]);
-        command.args(["--port-queue", &format!("{}octets", port_queue.get())]);
-        command.args(["--seed", &orders.seed.to_string()]);
+        let mut command = hub_command(lab, segment)?;
+        command.args(["--json", "--seed", &orders.seed.to_string()]);
         if let Some(script) = &orders.script {
             command.arg("--script").arg(script);
         }
         command.stdout(Stdio::piped());
-        let what =
-            if topology.segments.len() == 1 { "the hub".to_owned() } else { format!("the hub of {name}") };
+        let segments = &lab.spec().topology.segments;
+        let what = match segments.len() {
+            1 => "the hub".to_owned(),
+            _ => format!("the hub of {}", segments[segment].name),
+        };
         let mut hub = Self { segment, process: Kept::start(what, command)? };
         let deadline = clock::now() + READY_WITHIN;
         while !hub.process.said("rota hub: ") {

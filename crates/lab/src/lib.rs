@@ -18,7 +18,7 @@ mod topology;
 
 pub use build::{Lab, enter_isolation};
 pub use exec::{exec, list};
-pub use hub_process::HubOrders;
+pub use hub_process::{HubOrders, hub_command};
 pub use keeper::{Keeper, Orders};
 pub use link_rate::link_rate;
 pub use neighbours::PORT as NEIGHBOURS_PORT;

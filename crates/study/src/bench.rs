@@ -96,6 +96,14 @@ pub(crate) fn median(mut values: Vec<u64>) -> u64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
+/// The median of the rounds' own ratios, rounded to thousandths: neighbours share the machine's slow and fast
+/// phases.
+fn median_ratio(each: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut each: Vec<f64> = each.collect();
+    each.sort_by(f64::total_cmp);
+    each.get(each.len().saturating_sub(1) / 2).map(|ratio| (ratio * 1_000.0).round() / 1_000.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::median;

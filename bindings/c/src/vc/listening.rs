@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::eventfd::EventFd;
-use rota::vc::{Asked, CircuitListener, Duplex, FlowName, ListenOptions, Options, Sender, VcError};
+use rota::vc::{Asked, CircuitClass, CircuitListener, Duplex, ListenOptions, Options, Sender, VcError};
 use rota::{ControlName, Span};
 
 use super::handle::Settings;
@@ -33,11 +33,11 @@ struct Arrivals {
 }
 
 /// The bit of a circuit's class.
-const fn class(asked: &Asked<'_>) -> u8 {
-    match (asked.terms.flow, asked.terms.error_control) {
-        (FlowName::Channel, _) => 4,
-        (_, false) => 2,
-        (_, true) => 1,
+const fn bit(class: CircuitClass) -> u8 {
+    match class {
+        CircuitClass::Reliable => 1,
+        CircuitClass::BestEffort => 2,
+        CircuitClass::Guaranteed => 4,
     }
 }
 
@@ -72,7 +72,7 @@ impl Listening {
             return false;
         }
         let Settings { is_simplex, takes, reason, .. } = self.settings;
-        let judge = |asked: &Asked<'_>| if takes & class(asked) != 0 { Ok(()) } else { Err(reason) };
+        let judge = |asked: &Asked<'_>| if takes & bit(asked.terms.class()) != 0 { Ok(()) } else { Err(reason) };
         let receiver = match self.listener.accept_if(Span::ZERO, judge) {
             Ok(receiver) => receiver,
             Err(VcError::TimedOut) => return false,

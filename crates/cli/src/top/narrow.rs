@@ -79,7 +79,7 @@ impl Narrow {
     /// True if a circuit of this station is shown. Its TPDUs are ordinary frames.
     pub fn passes_circuit(&self, here: &str, circuit: &Circuit) -> bool {
         let party = |name| Some(Party { station: 0, name, mac: address(name) });
-        let (from, to) = if circuit.sends { (here, &*circuit.peer) } else { (&*circuit.peer, here) };
+        let (from, to) = circuit.ends(here);
         let (src, dst) = (party(from), party(to));
         self.filter.matches(&Fields { src, dst, kind: Some(WORDS[ORDINARY]), ..Fields::default() })
     }

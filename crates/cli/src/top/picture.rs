@@ -198,10 +198,17 @@ pub struct Circuit {
     pub window: u32,
     /// TPDUs on their way; of a receiver those that its program has yet to take.
     pub flying: u32,
-    /// What its next step waits for, in a word.
+    /// The event for which its next step waits, in a word.
     pub waits_for: String,
     /// The same for people.
     pub waits_for_words: String,
+}
+
+impl Circuit {
+    /// Its source and its destination, at the station `here`.
+    pub fn ends<'a>(&'a self, here: &'a str) -> (&'a str, &'a str) {
+        if self.sends { (here, &self.peer) } else { (&self.peer, here) }
+    }
 }
 
 /// How long cycles last.

@@ -3,10 +3,11 @@
 //! return is waited for.
 
 use super::picture::{Circuit, Hop, Path};
-use crate::vc::class;
+use super::rates::Rate;
 use rota::vc::{CircuitInfo, list_of};
 use rota::{ChannelDetail, ControlName, CounterReader, Instant, Monitor, Node, SegmentRow, Shown, Span};
 use rota_study::certificate::open::share_in_words;
+use rota_wire::Load;
 use std::collections::BTreeMap;
 
 /// A node answers for a channel by what it was told within the last second.
@@ -152,7 +153,7 @@ impl Source {
 }
 
 impl Circuits {
-    /// What a node says of its circuits now.
+    /// Takes in the word of a node about its circuits now.
     fn look(&mut self, now: Instant, told: &[CircuitInfo]) {
         let before = std::mem::take(&mut self.before);
         self.all = told.iter().map(|info| circuit(info, now, &before)).collect();
@@ -163,15 +164,15 @@ impl Circuits {
 fn circuit(info: &CircuitInfo, now: Instant, before: &BTreeMap<(u64, bool), (Instant, u64)>) -> Circuit {
     let known = before.get(&(info.circuit, info.sends)).filter(|_| info.channel.is_none());
     let rate = known.map(|(at, octets)| {
-        let bits = u128::from(info.now.octets.saturating_sub(*octets)) * 8_000_000_000;
-        (bits / u128::from(now.since(*at).as_nanos().max(1))) as u64
+        let flow = Load { octets: info.now.octets.saturating_sub(*octets), ..Load::default() };
+        Rate::over(flow, now.since(*at), 0).rate_bps
     });
     Circuit {
         circuit: info.circuit,
         sends: info.sends,
         peer: info.peer.clone(),
         service: info.service,
-        class: class(info).to_owned(),
+        class: info.class().word().to_owned(),
         stage: info.now.stage.word().to_owned(),
         rate_bps: rate,
         again: info.again,

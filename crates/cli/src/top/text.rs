@@ -113,8 +113,8 @@ fn channels(out: &mut String, picture: &Picture) {
 }
 
 fn circuit_line(out: &mut String, here: &str, circuit: &Circuit) {
-    let Circuit { sends, peer, service, class, stage, rate_bps, again, lost, window, flying, .. } = circuit;
-    let (from, to) = if *sends { (here, &**peer) } else { (&**peer, here) };
+    let Circuit { service, class, stage, rate_bps, again, lost, window, flying, .. } = circuit;
+    let (from, to) = circuit.ends(here);
     let rate = rate_bps.map_or("not known".into(), bits);
     let _ = writeln!(
         out,

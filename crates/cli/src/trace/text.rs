@@ -4,7 +4,7 @@ use super::entry::{Entry, Who};
 use crate::filter::MODES;
 use rota::{ChannelId, TraceEvent, TraceVerdict};
 use rota_units::Span;
-use rota_wire::{Tpdu, TpduBody};
+use rota_wire::TpduBody;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -41,12 +41,18 @@ pub fn line(entry: &Entry) -> String {
     line
 }
 
-/// The circuit of a frame, and what its TPDU says.
-pub fn circuit(entry: &Entry) -> Option<String> {
-    let (Tpdu { circuit, body, .. }, octets) = entry.tpdu()?;
-    let said = match body {
+/// The circuit of a frame, and the word of its TPDU.
+fn circuit(entry: &Entry) -> Option<String> {
+    let (tpdu, octets) = entry.tpdu()?;
+    let name = if tpdu.circuit == 0 { "a circuit".to_owned() } else { format!("circuit {}", tpdu.circuit) };
+    Some(format!("{name}: {}", said(&tpdu.body, octets)))
+}
+
+/// The word of a TPDU with so many octets of data.
+fn said(body: &TpduBody, octets: u16) -> String {
+    match body {
         TpduBody::Data { sequence, message, index, last } => {
-            let of = if last { ", the last of its message" } else { "" };
+            let of = if *last { ", the last of its message" } else { "" };
             format!("data {sequence}, {octets} octets, part {index} of message {message}{of}")
         }
         TpduBody::Ack { cum, cause: 0, limit } => format!("ack up to {cum}, room up to {limit}"),
@@ -60,9 +66,7 @@ pub fn circuit(entry: &Entry) -> Option<String> {
         TpduBody::Closed { tpdus, messages } => format!("closed behind {tpdus} TPDUs, {messages} messages"),
         TpduBody::Ask => "ask".to_owned(),
         TpduBody::Decline { reason } => format!("decline for reason {reason}"),
-    };
-    let name = if circuit == 0 { "a circuit".to_owned() } else { format!("circuit {circuit}") };
-    Some(format!("{name}: {said}"))
+    }
 }
 
 /// The channel, unit and deadline of a frame.
@@ -189,7 +193,7 @@ pub fn json(entry: &Entry) -> Value {
     put("priority", fields.priority.map(Value::from));
     put("channel", fields.channel.map(|channel| Value::from(channel.0)));
     put("circuit", fields.circuit.map(Value::from));
-    put("tpdu", circuit(entry).map(|said| said.split_once(": ").map_or("", |(_, said)| said).into()));
+    put("tpdu", entry.tpdu().map(|(tpdu, octets)| said(&tpdu.body, octets).into()));
     let is_end = record.event == TraceEvent::Closed;
     put("unit", entry.unit().map(Value::from));
     put("units", record.number.checked_sub(1).filter(|_| is_end).map(Value::from));
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn a_tpdu_is_told_by_its_circuit_also_where_its_end_is_cut_off() {
         let data = TpduBody::Data { sequence: 17, message: 3, index: 2, last: true };
-        let tpdu = Tpdu { to: 1, circuit: u64::MAX, body: data };
+        let tpdu = rota_wire::Tpdu { to: 1, circuit: u64::MAX, body: data };
         let mut octets = vec![0; 160];
         let head = rota_wire::ETHERNET_HEADER_OCTETS + rota_wire::LINK_HEADER_OCTETS;
         tpdu.emit(1_424, &mut octets[head..]);

@@ -8,17 +8,10 @@ use super::*;
 fn a_channel_with_more_than_half_of_a_link_becomes_less_and_more() {
     let Some(lab) = TopologyLab::up("across-most", "two-cables.toml", &[]) else { return };
     wait_for_way(&lab, "camera", "screen");
-    let folder = std::env::temp_dir().join(format!("rota-across-most-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let copy = folder.join("copy");
-    let octets: Vec<u8> = (0..180_000u32).flat_map(u32::to_le_bytes).collect();
-    let receiver = lab.rota("screen", &["recv", "--json", "--out", &copy.display().to_string()]);
-    receiver.wait_for_word("listening");
-    let parts = octets.split_at(600_000);
-    let (sender, done) = send_in_two(&lab, "camera", &folder, parts, "--to screen --rate 1.2mbit");
-    sender.wait_for_word("open:");
-    let listed = || lab.rota("camera", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed()["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let (ends, parts) = (["camera", "screen"], (180_000, 600_000));
+    let InTwo { folder, octets, sender, receiver, done } =
+        InTwo::begin((&lab, "across-most"), ends, parts, "1.2mbit", &[]);
+    let channel = first_channel(&lab, "camera");
     for rate in ["1.1mbit", "600kbit", "800kbit", "1.2mbit"] {
         let words = ["channel", "modify", "--json", &channel, "--rate", rate];
         let changed = lab.rota("camera", &words).finish();
@@ -36,13 +29,7 @@ fn a_channel_with_more_than_half_of_a_link_becomes_less_and_more() {
     let refused = &refused.json()["refused"];
     assert_eq!((&refused["test"], &refused["node"]), (&"Load".into(), &"gateway".into()), "{refused}");
     std::fs::write(&done, "").expect("room");
-    let (sender, receiver) = (sender.finish(), receiver.finish());
-    assert!(DONE.contains(&sender.code()), "{}", sender.err);
-    assert!(DONE.contains(&receiver.code()), "{}", receiver.err);
-    let came = receiver.json();
-    assert_eq!((&came["lost"], &came["incomplete"]), (&0.into(), &0.into()), "{came}");
-    assert!(std::fs::read(&copy).expect("it was written") == octets, "the octets differ");
-    let _ = std::fs::remove_dir_all(&folder);
+    came_whole((&sender.finish(), &receiver.finish()), &folder, &octets);
     for station in ["camera", "gateway", "screen"] {
         lab.wait_for_mode(station, "plain");
     }

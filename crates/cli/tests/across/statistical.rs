@@ -29,8 +29,7 @@ fn a_statistical_source_beyond_its_contract_is_policed_where_it_sends() {
     };
     let other = send("theorem", "paola", 125_000, "--service 3");
     let beyond = send("faith", "blizzard", 150_000, "--service 2 --overdue drop");
-    let listed = lab.rota("faith", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let channel = first_channel(&lab, "faith");
     let average = ["--xave", "160ms", "--interval", "1600ms", "--timely", "90%"];
     let begun = rota::now();
     let modify = [&["channel", "modify", "--json", &channel], &average[..]].concat();

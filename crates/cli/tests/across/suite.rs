@@ -214,8 +214,7 @@ fn a_line_is_booked_for_later_and_a_channel_ends_by_itself() {
     assert_eq!(refused["node"], "gateway", "{refused}");
     let nearest = refused["nearest_end_ns"].as_u64().expect("a number");
     assert!((45..60).contains(&(nearest / SECOND)), "{refused}");
-    let listed = lab.rota("camera", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let channel = first_channel(&lab, "camera");
     let shown = lab.rota("camera", &["channel", "show", "--json", &channel]).finish().well().json();
     let terms = &shown["shown"]["terms"];
     let begins = terms["starts_in_ns"].as_u64().expect("a number") / SECOND;
@@ -312,8 +311,7 @@ fn a_video_goes_to_several_receivers_of_whom_one_is_refused_and_one_leaves() {
     let sender = lab.rota("n1", &words);
     sender.wait_for_word("n5: not in: node gw2 refuses");
     sender.wait_for_word("n4: in, each unit within");
-    let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let channel = first_channel(&lab, "n1");
     let states = || {
         let shown = lab.rota("n1", &["channel", "show", "--json", &channel]).finish().well().json();
         let receivers = shown["shown"]["receivers"].as_array().expect("a list").clone();

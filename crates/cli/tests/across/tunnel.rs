@@ -24,8 +24,7 @@ fn a_tunnel_is_used_only_where_that_is_allowed_and_its_losses_are_told() {
     let sender = lab.rota("n1", &words);
     sender.wait_for_word(said);
     receiver.wait_for_word(said);
-    let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let channel = first_channel(&lab, "n1");
     let shown = lab.rota("n1", &["channel", "show", &channel]).finish().well().out;
     assert!(shown.contains(said) && shown.contains("tunnel"), "{shown}");
     let none = lab.rota("n1", &["channel", "show", "--certificate", &channel]).finish();
@@ -68,8 +67,7 @@ fn a_channel_that_moves_onto_a_tunnel_says_so_to_both_programs() {
     let said = "moved to another path: no guarantee from g1 to g2";
     sender.wait_for_word(said);
     receiver.wait_for_word(said);
-    let listed = lab.rota("n1", &["channel", "list", "--json"]).finish().well().json();
-    let channel = listed["channels"][0]["channel"].as_str().expect("an id").to_owned();
+    let channel = first_channel(&lab, "n1");
     lab.rota("n1", &["channel", "close", &channel]).finish().well();
     let hop = serde_json::json!([{ "withdrawn": { "from": "g1", "to": "g2", "more": 0 } }]);
     for (program, told) in [("sender", sender.finish()), ("receiver", receiver.finish())] {

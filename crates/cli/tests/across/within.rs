@@ -14,12 +14,9 @@ fn channels_of_one_segment_keep_their_certificates_through_a_change() {
         waiting.wait_for_word("listening");
         let words = format!("channel open --to {to} --rate 100kbit --room 200kbit");
         let open = lab.rota(from, &words.split(' ').collect::<Vec<_>>());
-        let listed = || {
-            let listed = lab.rota(from, &["channel", "list", "--json"]).finish().well().json();
-            let all = listed["channels"].as_array().expect("a list").clone();
-            all.into_iter().find(|channel| channel["sending"] == true && channel["state"] == "open")
-        };
-        let id = eventually(PATIENCE, listed).expect("it opens")["channel"].clone();
+        let is_ours = |of: &serde_json::Value| of["sending"] == true && of["state"] == "open";
+        let ours = || listed(&lab, from).as_array().expect("a list").iter().find(|of| is_ours(of)).cloned();
+        let id = eventually(PATIENCE, ours).expect("it opens")["channel"].clone();
         let id = id.as_str().expect("an id");
         let mut sizes = Vec::new();
         for rate in ["100kbit", "200kbit", "50kbit"] {
@@ -28,7 +25,7 @@ fn channels_of_one_segment_keep_their_certificates_through_a_change() {
             }
             let made = lab.rota(from, &["channel", "show", "--certificate", id]).finish().well().out;
             let made: serde_json::Value = serde_json::from_str(&made).expect("one document");
-            let contract = listed().expect("it is open")["contract"].clone();
+            let contract = ours().expect("it is open")["contract"].clone();
             assert!(!made["hops"][0][part].is_null(), "{made}");
             assert_eq!(made["promises"][0]["delay"], contract["bound_ns"], "{made}");
             assert_eq!(made["channel"]["s_max"], contract["unit_octets_max"], "{made}");

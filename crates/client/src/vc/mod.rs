@@ -51,7 +51,7 @@ mod watch;
 pub use duplex::Duplex;
 pub use guarantee::Guarantee;
 pub use receiver::Receiver;
-pub use rota_contract::{CircuitStage, CircuitWait, FlowName};
+pub use rota_contract::{CircuitClass, CircuitStage, CircuitWait, FlowName};
 pub use rota_shm::CircuitEnd;
 pub use rota_shm::control::{CarriedInfo, CircuitInfo, CircuitNow, CircuitTerms};
 pub use sender::{Report, Sender, Written};
@@ -193,7 +193,7 @@ impl Default for Options {
     }
 }
 
-/// What became of a look for the next circuit.
+/// The outcome of a look for the next circuit.
 enum Next {
     None,
     Taken(Box<Receiver>),

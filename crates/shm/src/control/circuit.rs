@@ -1,6 +1,6 @@
 //! What programs and nodes say to each other about circuits of the native-mode transport.
 
-use rota_contract::{ChannelId, CircuitStage, CircuitWait, FlowName};
+use rota_contract::{ChannelId, CircuitClass, CircuitStage, CircuitWait, FlowName};
 use serde::{Deserialize, Serialize};
 
 /// How a circuit's sender is held.
@@ -52,6 +52,13 @@ pub struct CircuitTerms {
     pub stream: bool,
     /// How the sender is held, as was asked for.
     pub flow: FlowName,
+}
+
+impl CircuitTerms {
+    /// The class of the circuit.
+    pub const fn class(&self) -> CircuitClass {
+        CircuitClass::of(self.flow, self.error_control)
+    }
 }
 
 /// A request about circuits. One connection has one listener, or one end of a circuit.
@@ -171,13 +178,20 @@ pub struct CircuitInfo {
     pub channel: Option<CarriedInfo>,
 }
 
+impl CircuitInfo {
+    /// The class of the circuit.
+    pub const fn class(&self) -> CircuitClass {
+        CircuitClass::of(self.flow, self.error_control)
+    }
+}
+
 /// How one end of a circuit stands at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CircuitNow {
     /// How far it is.
     pub stage: CircuitStage,
-    /// What its next step waits for.
+    /// The event for which its next step waits.
     pub waits_for: CircuitWait,
     /// TPDUs that its flow control lets be on their way; of a receiver those for which it has room.
     pub window: u32,

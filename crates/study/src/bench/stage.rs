@@ -92,8 +92,14 @@ impl Stage {
 
     /// The same, each node with more arguments.
     pub fn start_nodes_with(&self, more: &[&str]) -> Result<Nodes<'_>, Failure> {
+        let all: Vec<u8> = (1..=self.stations()).collect();
+        self.start_nodes_at(&all, more)
+    }
+
+    /// The same in these stations alone.
+    pub fn start_nodes_at(&self, stations: &[u8], more: &[&str]) -> Result<Nodes<'_>, Failure> {
         let mut workers = Vec::new();
-        for station in 1..=self.stations() {
+        for &station in stations {
             let name = format!("n{station}");
             let address = station.to_string();
             let words = ["node", "--iface", "eth0", "--name", &name, "--llc-address", &address];
@@ -102,7 +108,7 @@ impl Stage {
         }
         let deadline = clock::now() + PATIENCE;
         let mut links = Vec::new();
-        for station in 1..=self.stations() {
+        for &station in stations {
             loop {
                 match self.connect(station) {
                     Ok(link) => break links.push(link),
@@ -112,7 +118,7 @@ impl Stage {
             }
         }
         let mut nodes = Nodes { stage: self, workers, links };
-        let all = usize::from(self.stations());
+        let all = stations.len();
         let met = |status: &StatusInfo| status.members.len() == all && status.mode == ModeName::Plain;
         nodes.wait_until("the nodes did not find each other", met)?;
         Ok(nodes)

@@ -1,6 +1,6 @@
 //! `rota bench tcp`: what ordinary TCP gets in the same lab without Rota, beside it, and under the token.
 
-use super::median;
+use super::{median, median_ratio};
 use super::stage::Stage;
 use crate::clock;
 use crate::load::Goodput;
@@ -98,12 +98,10 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The median of the rounds' own ratios: neighbours share the machine's slow and fast phases.
+/// Against what a reservation leaves of the other one.
 fn ratio(ours: &[u64], without: &[u64], left: f64) -> f64 {
     let each = ours.iter().zip(without).map(|(a, b)| *a as f64 / (*b as f64 * left).max(1.0));
-    let mut each: Vec<f64> = each.collect();
-    each.sort_by(f64::total_cmp);
-    each.get(each.len().saturating_sub(1) / 2).map_or(0.0, |ratio| (ratio * 1_000.0).round() / 1_000.0)
+    median_ratio(each).unwrap_or(0.0)
 }
 
 /// TCP payload a second from n1 to the last station.

@@ -59,7 +59,7 @@ pub struct Leg {
 }
 
 impl Leg {
-    /// What is reserved of each cycle, or of each window of a cable.
+    /// The time that is reserved of each cycle, or of each window of a cable.
     pub fn reserved(&self) -> Option<Span> {
         self.share.map_or(self.tht, |share| Some(share.admitted.tht))
     }
@@ -124,7 +124,7 @@ pub(super) struct Trial {
     pub(super) provable: Provable,
 }
 
-/// What the certificate of a trial states beside its hops.
+/// The parts of a trial's certificate beside its hops.
 pub(super) enum Provable {
     /// A path across segments, with the largest payload that all of them carry.
     Path(Octets),
@@ -172,34 +172,35 @@ impl<'t> Plan<'t> {
         }
         let mut of_shortest = None;
         for route in &routes {
-            match self
-                .trial(wanted, route)
-                .and_then(|trial| Ok((self.certified_trial(wanted, &trial)?, trial)))
-            {
-                Ok((certificate, trial)) => return Ok(self.stand(trial, certificate)),
+            match self.proven_trial(wanted, route) {
+                Ok((trial, certificate)) => return Ok(self.stand(trial, certificate)),
                 Err(refused) => of_shortest = of_shortest.or(Some(refused)),
             }
         }
         let refused = of_shortest.expect("there is a route");
         let tests = |wanted: &Wanted| self.trial(wanted, &routes[0]).map(|_| ());
-        let proof = |wanted: &Wanted| {
-            let trial = self.trial(wanted, &routes[0])?;
-            self.certified_trial(wanted, &trial).map(|_| ())
-        };
+        let proof = |wanted: &Wanted| self.proven_trial(wanted, &routes[0]).map(|_| ());
         let offer = self.nearest(wanted, &refused, &Asks { tests: &tests, proof: &proof });
         Err(Box::new(Refused { routes: routes.len(), offer, ..*refused }))
     }
 
-    fn certified_trial(&self, wanted: &Wanted, trial: &Trial) -> Result<Option<Value>, Box<Refused>> {
-        let Trial { ask, seat, hops, legs, provable, .. } = trial;
-        match provable {
+    /// A trial with its certificate.
+    fn proven_trial(
+        &self,
+        wanted: &Wanted,
+        route: &[Step],
+    ) -> Result<(Trial, Option<Value>), Box<Refused>> {
+        let trial = self.trial(wanted, route)?;
+        let Trial { ask, seat, hops, legs, provable, .. } = &trial;
+        let certificate = match provable {
             Provable::Path(packet_max) => {
                 let places: Vec<usize> = (0..hops.len()).collect();
                 let way = Branch { hops, places: &places };
-                self.proven(wanted, *packet_max, seat, ask, (legs, &[way]))
+                self.proven(wanted, *packet_max, seat, ask, (legs, &[way]))?
             }
-            Provable::Within(terms) => terms.proven(hops).map(Some),
-        }
+            Provable::Within(terms) => Some(terms.proven(hops)?),
+        };
+        Ok((trial, certificate))
     }
 
     pub(super) fn no_way(&self, ends: [usize; 2]) -> Refused {
@@ -424,10 +425,7 @@ mod tests {
             wanted.messages.s_max = wanted.messages.s_max * more;
             let route = &routes(network.topology, [wanted.from, wanted.to[0]])[0];
             let tests = |wanted: &Wanted| network.trial(wanted, route).map(drop);
-            let proof = |wanted: &Wanted| {
-                let trial = network.trial(wanted, route)?;
-                network.certified_trial(wanted, &trial).map(drop)
-            };
+            let proof = |wanted: &Wanted| network.proven_trial(wanted, route).map(drop);
             let why = tests(&wanted).expect_err("the cable is full");
             let timed = |tests: &dyn Fn(&Wanted) -> Result<(), Box<Refused>>| {
                 let began = clock::now();

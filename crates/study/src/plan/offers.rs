@@ -89,7 +89,7 @@ impl Plan<'_> {
     /// The nearest request that would be accepted now; no number where there is none.
     pub(super) fn nearest(&self, wanted: &Wanted, why: &Refused, asks: &Asks<'_>) -> Vec<Offered> {
         let found = match self.nearest_request(wanted, why, asks.tests) {
-            // What passes the tests may have no certificate: both look for the nearest one then.
+            // A request that passes the tests may have no certificate: both look for the nearest one then.
             Some(found) if (asks.proof)(&found).is_err() => self.nearest_request(wanted, why, asks.proof),
             found => found,
         };

@@ -4,6 +4,7 @@
 use super::engine::{CLOCKS, Leg, Plan, number};
 use super::ledger::{Entry, QUIET, Seat};
 use super::route::Step;
+use super::statistical::Further;
 use crate::certificate::document;
 use rota_admission::LINK_SHARES_MAX;
 use rota_admission::certificate::{
@@ -123,7 +124,7 @@ impl Plan<'_> {
         }
         // As nodes do it: the promises to the statistical class hold beside what the others have room for.
         let lanes = seat.group.map_or(1, |(_, at_once)| at_once);
-        self.statistical_holds(step, seat, Some((ask, lanes)))?;
+        self.statistical_holds(step, seat, Further::Packets(ask, lanes))?;
         let (offer, delay) = (offer.unwrap_or(NO_OFFER), offer.map_or(Span::ZERO, |offer| offer.delay));
         Ok((offer, Leg { step: *step, delay, share: None, moment: start, tht: None, late }))
     }
@@ -264,7 +265,7 @@ impl Plan<'_> {
     }
 
     /// How long the slots of a cable's own channels take in a window.
-    fn units(&self, step: &Step, seat: &Seat) -> Span {
+    pub(super) fn units(&self, step: &Step, seat: &Seat) -> Span {
         self.ledger.loads(step, seat.channel).sum()
     }
 

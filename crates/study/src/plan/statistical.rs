@@ -46,6 +46,15 @@ impl Borne {
     }
 }
 
+/// A channel that does not stand yet, and goes before those of the class.
+#[derive(Clone, Copy)]
+pub(super) enum Further<'a> {
+    /// Its packets, with so many reservations.
+    Packets(&'a Ask, usize),
+    /// Slots of the link, which take so long in each window.
+    Slots(Span),
+}
+
 impl Plan<'_> {
     /// A channel's place at a step, behind which there are so many hops with it, with the chance of a late
     /// packet that the hop uses, and the best offer there. Where there is no room for it by chance the hop is
@@ -95,14 +104,14 @@ impl Plan<'_> {
         Ok(tests)
     }
 
-    /// The most that goes before the statistical channels of a port at any time, with a guaranteed channel
-    /// that does not stand yet. A channel that has ended counts for as long as the proof asks for, where no
+    /// The most that goes before the statistical channels of a port at any time, with a further guaranteed
+    /// channel. A channel that has ended counts for as long as the proof asks for, where no
     /// bound of the class is longer than `horizon`.
     fn certain(
         &self,
         step: &Step,
         seat: &Seat,
-        further: Option<(&Ask, usize)>,
+        further: Option<Further<'_>>,
         horizon: Span,
     ) -> Result<Certain, DeniedAt> {
         let link = &self.params[step.segment].link;
@@ -111,7 +120,10 @@ impl Plan<'_> {
         moments.extend([Some(seat.life.start), seat.life.end].into_iter().flatten());
         let mut most: Option<Certain> = None;
         for at in moments {
-            let port = self.port(step, at, seat).map_err(|why| (why, at))?;
+            let mut port = self.port(step, at, seat).map_err(|why| (why, at))?;
+            if let Some(Further::Slots(slots)) = further {
+                port.set_units(self.units(step, seat) + slots).map_err(|why| (why, at))?;
+            }
             let mut then = port.whole().certain();
             let counts = |life: Life, ask: &Ask| {
                 life.end.is_some_and(|end| {
@@ -124,7 +136,7 @@ impl Plan<'_> {
                     then = then.and(&Certain::of(link, &entry.ask));
                 }
             }
-            if let Some((ask, lanes)) = further
+            if let Some(Further::Packets(ask, lanes)) = further
                 && (seat.life.has(at) || counts(seat.life, ask))
             {
                 then = (0..lanes).fold(then, |sum, _| sum.and(&Certain::of(link, ask)));
@@ -161,20 +173,20 @@ impl Plan<'_> {
         }
     }
 
-    /// Tests if the statistical channels of a port keep their promise beside what stands there, and a
-    /// guaranteed channel with so many reservations that does not stand yet.
+    /// Tests if the statistical channels of a port keep their promise beside what stands there, and a further
+    /// guaranteed channel.
     pub(super) fn statistical_holds(
         &self,
         step: &Step,
         seat: &Seat,
-        further: Option<(&Ask, usize)>,
+        further: Further<'_>,
     ) -> Result<(), DeniedAt> {
         if self.ledger.statistical(step, seat.channel).next().is_none() {
             return Ok(());
         }
         let start = |why: Denied| (why, seat.life.start);
         let tests = self.tests(step, seat.channel).map_err(start)?;
-        let certain = self.certain(step, seat, further, tests.horizon())?;
+        let certain = self.certain(step, seat, Some(further), tests.horizon())?;
         tests.check(&certain).map_err(start)
     }
 }

@@ -4,16 +4,17 @@
 //! Nodes have no partition, group, booking or chance for such a channel, and none to several receivers. A
 //! plan decides a request with one of these as a channel across segments over one hop.
 
-use super::engine::{Leg, Plan, Provable, Refused, Trial, checked, refused};
+use super::engine::{Leg, Plan, Provable, Refused, Trial, checked, number, of_path, refused};
 use super::file::Wanted;
 use super::ledger::{Life, Seat};
 use super::route::Step;
+use super::statistical::Further;
 use crate::certificate::document;
 use rota_admission::certificate::{
     self, Branch, FrameTerms, HopTerms, NetworkTerms, NodeTerms, PromiseTerms, RetherTerms, SlotsTerms,
     StandingShare, Terms, certify,
 };
-use rota_admission::path::Hop;
+use rota_admission::path::{Hop, PathDenied, PathTest};
 use rota_admission::rtip::{BadTraffic, Chance, Denied, Messages, Packets, Regulator};
 use rota_admission::subnet::{Ask, Offer, RetherSegment, RetherShare};
 use rota_admission::{Admitted, Clocks, Pace, Refusal, Request, SegmentParams, admit, admit_on_link};
@@ -96,7 +97,7 @@ enum Part {
     Slots(SlotsTerms),
 }
 
-/// What the certificate of such a channel states.
+/// The parts of such a channel's certificate.
 pub(super) struct WithinTerms {
     terms: Terms,
     frame: FrameTerms,
@@ -110,7 +111,10 @@ impl WithinTerms {
             Part::Ring(all) => NetworkTerms::Rether(all),
             Part::Slots(slots) => NetworkTerms::Slots(*slots),
         };
-        checked(certified(&self.terms, hops, self.frame, network))
+        let mut parts = [HopTerms { node: NodeTerms::default(), frame: self.frame, network }];
+        let (mut promises, way) = ([PromiseTerms::default()], Branch { hops, places: &[0] });
+        let made = certify(&self.terms, &[way], &mut parts, &mut promises);
+        checked(document::write(&made.expect("the goal was tested")))
     }
 }
 
@@ -132,11 +136,9 @@ impl Plan<'_> {
         // As a node has it: the shortest unit takes as long as the shortest frame, at least.
         let varies = bound.minus(params.link.frame_span_min());
         let jitter = wanted.goal.jitter.unwrap_or(Span::MAX);
-        for (test, is, most) in [("PathDelay", bound, wanted.goal.delay), ("PathJitter", varies, jitter)] {
-            if is > most {
-                let why = format!("{} would be promised, and {most} is borne", is.printed_up());
-                return Err(Box::new(Refused { why, ..refused(None, test, is.minus(most)) }));
-            }
+        let parts = [(PathTest::Delay, bound, wanted.goal.delay), (PathTest::Jitter, varies, jitter)];
+        if let Some((test, nearest, most)) = parts.into_iter().find(|(_, is, most)| is > most) {
+            return Err(Box::new(of_path(PathDenied { test, margin: nearest.minus(most), nearest })));
         }
         let hops = vec![offer.hop(Regulator::None)];
         let terms = Terms {
@@ -190,7 +192,7 @@ impl Plan<'_> {
     ) -> Result<(Leg, Offer, FrameTerms, Part), Box<Refused>> {
         let params = &self.params[step.segment];
         let loads: Vec<Span> = self.ledger.loads(step, seat.channel).collect();
-        let request = units.request(super::engine::number(step.station), false);
+        let request = units.request(number(step.station), false);
         let admitted = admit_on_link(&loads, &request, params)
             .map_err(|refusal| self.denied(step, (of_medium(&refusal), Span::ZERO)))?;
         let all = loads.iter().copied().sum::<Span>() + admitted.tht;
@@ -201,18 +203,8 @@ impl Plan<'_> {
         let (offer, frame, slots) = units.standing(params, admitted).slots().expect("a grant of slots");
         let (share, moment, late) = (None, Span::ZERO, Chance::NEVER);
         let leg = Leg { step: *step, delay: offer.delay, share, moment, tht: Some(admitted.tht), late };
-        let mut with = self.clone();
-        with.reserve(seat, &units.ask, &leg, vec![step.next]);
-        let behind = Seat { channel: seat.channel + 1, ..seat.clone() };
-        with.statistical_holds(step, &behind, None).map_err(|why| self.denied(step, why))?;
+        let further = Further::Slots(admitted.tht);
+        self.statistical_holds(step, seat, further).map_err(|why| self.denied(step, why))?;
         Ok((leg, offer, frame, Part::Slots(slots)))
     }
-}
-
-fn certified(terms: &Terms, hops: &[Hop], frame: FrameTerms, network: NetworkTerms<'_>) -> Value {
-    let mut parts = [HopTerms { node: NodeTerms::default(), frame, network }];
-    let mut promises = [PromiseTerms::default()];
-    let way = Branch { hops, places: &[0] };
-    let made = certify(terms, &[way], &mut parts, &mut promises);
-    document::write(&made.expect("the goal was tested"))
 }

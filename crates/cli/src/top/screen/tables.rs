@@ -184,14 +184,12 @@ impl Painter<'_> {
     }
 
     fn circuit(&self, circuit: &Circuit, wide: bool) -> Line<'static> {
-        let Circuit { sends, peer, service, class, stage, rate_bps, again, lost, window, flying, .. } =
-            circuit;
-        let here = &self.picture.name;
-        let who = if *sends { format!("{here}→{peer}") } else { format!("{peer}→{here}") };
+        let Circuit { service, class, stage, rate_bps, again, lost, window, flying, .. } = circuit;
+        let (from, to) = circuit.ends(&self.picture.name);
         let service = if wide { format!("{service:<11}") } else { String::new() };
         let words = format!(
             " {} {service}{stage:>7} {class:<11} {:>11} ",
-            fit(&who, 15),
+            fit(&format!("{from}→{to}"), 15),
             rate_bps.map_or("-".to_owned(), bits)
         );
         let window = if wide { format!("{flying:>4}/{window:<5} ") } else { String::new() };

@@ -1,6 +1,6 @@
 //! Ends over circuits: a simplex stream, and round trips of messages over a duplex one.
 
-use super::end::{SLICE, Stream, Window, ask_by, say_ready};
+use super::end::{Give, SLICE, Take, Window, ask_by, say_ready};
 use super::{Kind, QUESTION};
 use crate::clock;
 use rota::ControlName;
@@ -31,35 +31,29 @@ fn name(at: Ipv4Addr) -> String {
     format!("n{}", at.octets()[3])
 }
 
-pub(super) fn accept_one() -> Result<Circuit, Failure> {
-    Ok(Circuit::In(Box::new(listen()?.accept(PATIENCE)?)))
+pub(super) fn accept_one() -> Result<Receiver, Failure> {
+    Ok(listen()?.accept(PATIENCE)?)
 }
 
-pub(super) fn connect_one(kind: Kind, to: Ipv4Addr) -> Result<Circuit, Failure> {
+pub(super) fn connect_one(kind: Kind, to: Ipv4Addr) -> Result<Sender, Failure> {
     let options = options(kind).streaming();
-    Ok(Circuit::Out(Box::new(Sender::connect(&ControlName::default(), &name(to), SERVICE, &options)?)))
+    Ok(Sender::connect(&ControlName::default(), &name(to), SERVICE, &options)?)
 }
 
-/// An end of a simplex circuit: of the other direction there is nothing.
-pub(super) enum Circuit {
-    In(Box<Receiver>),
-    Out(Box<Sender>),
-}
-
-impl Stream for Circuit {
+impl Take for Receiver {
     fn take(&mut self, into: &mut [u8]) -> Result<Option<usize>, Failure> {
-        let Self::In(receiver) = self else { return Ok(None) };
-        match receiver.read(into, SLICE) {
+        match self.read(into, SLICE) {
             Ok(0) | Err(VcError::Ended(_)) => Ok(None),
             Ok(octets) => Ok(Some(octets)),
             Err(VcError::TimedOut) => Ok(Some(0)),
             Err(error) => Err(error.into()),
         }
     }
+}
 
+impl Give for Sender {
     fn give(&mut self, octets: &[u8], until: Instant) -> Result<bool, Failure> {
-        let Self::Out(sender) = self else { return Ok(false) };
-        match sender.write_all(octets, until.since(clock::now())) {
+        match self.write_all(octets, until.since(clock::now())) {
             Err(VcError::TimedOut) => Ok(false),
             written => Ok(written.map(|()| true)?),
         }

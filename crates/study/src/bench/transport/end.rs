@@ -2,6 +2,7 @@
 //! BEGIN WINDOW`, both times in nanoseconds, the first of CLOCK_MONOTONIC. A program of `--peers`
 //! takes the same words.
 
+use super::kernel::Tcp;
 use super::measure::Count;
 use super::{CHUNK, Kind, QUESTION, circuits, kernel};
 use crate::clock;
@@ -30,7 +31,7 @@ pub struct Args {
     window: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Role {
     /// Counts what comes in the window
     Sink,
@@ -49,10 +50,14 @@ pub(super) struct Window {
     pub(super) end: Instant,
 }
 
-/// A connection that carries octets, whatever is below.
-pub(super) trait Stream {
+/// An end from which octets come, whatever is below.
+pub(super) trait Take {
     /// Takes what is there: 0 where nothing came for a slice, and `None` where nothing comes any more.
     fn take(&mut self, into: &mut [u8]) -> Result<Option<usize>, Failure>;
+}
+
+/// An end into which octets go.
+pub(super) trait Give {
     /// Gives all of these; false where the time was over before.
     fn give(&mut self, octets: &[u8], until: Instant) -> Result<bool, Failure>;
 }
@@ -61,26 +66,20 @@ pub(super) trait Stream {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::from_nanos(args.begin);
     let window = Window { begin, end: begin + Span::from_nanos(args.window) };
-    match (args.kind, args.role) {
-        (Kind::TcpCubic | Kind::TcpBbr, Role::Sink | Role::Echo) => {
-            let listener = kernel::listen(args.kind, args.at)?;
-            serve(kernel::accept(&listener)?, args.role, window)
-        }
-        (Kind::TcpCubic | Kind::TcpBbr, _) => {
-            ask_or_send(kernel::connect(args.kind, args.at)?, args.role, window)
-        }
-        (Kind::Udp, Role::Echo) => kernel::udp_echo(args.at),
-        (Kind::Udp, Role::Ask) => kernel::udp_ask(args.at, window),
-        (Kind::Circuit | Kind::CircuitPacketPair, Role::Sink) => {
-            serve(circuits::accept_one()?, args.role, window)
-        }
+    let (kind, at, to) = (args.kind, args.at, *args.at.ip());
+    match (kind, args.role) {
+        (Kind::TcpCubic | Kind::TcpBbr, Role::Sink) => count(kernel::accept_one(kind, at)?, window),
+        (Kind::TcpCubic | Kind::TcpBbr, Role::Source) => send(kernel::connect(kind, at)?, window),
+        (Kind::TcpCubic | Kind::TcpBbr, Role::Echo) => echo(kernel::accept_one(kind, at)?),
+        (Kind::TcpCubic | Kind::TcpBbr, Role::Ask) => ask(kernel::connect(kind, at)?, window),
+        (Kind::Udp, Role::Echo) => kernel::udp_echo(at),
+        (Kind::Udp, Role::Ask) => kernel::udp_ask(at, window),
+        (Kind::Circuit | Kind::CircuitPacketPair, Role::Sink) => count(circuits::accept_one()?, window),
         (Kind::Circuit | Kind::CircuitPacketPair, Role::Source) => {
-            ask_or_send(circuits::connect_one(args.kind, *args.at.ip())?, args.role, window)
+            send(circuits::connect_one(kind, to)?, window)
         }
         (Kind::Circuit | Kind::CircuitPacketPair, Role::Echo) => circuits::echo(),
-        (Kind::Circuit | Kind::CircuitPacketPair, Role::Ask) => {
-            circuits::ask(args.kind, *args.at.ip(), window)
-        }
+        (Kind::Circuit | Kind::CircuitPacketPair, Role::Ask) => circuits::ask(kind, to, window),
         (kind, _) => Err(Failure::wrong_use(format!("this program has no such end of {}", kind.word()))),
     }
 }
@@ -90,15 +89,7 @@ pub(super) fn say_ready() {
     eprintln!("ready");
 }
 
-fn serve(stream: impl Stream, role: Role, window: Window) -> Result<(), Failure> {
-    if role == Role::Sink { count(stream, window) } else { echo(stream) }
-}
-
-fn ask_or_send(stream: impl Stream, role: Role, window: Window) -> Result<(), Failure> {
-    if role == Role::Source { send(stream, window) } else { ask(stream, window) }
-}
-
-fn count(mut stream: impl Stream, window: Window) -> Result<(), Failure> {
+fn count(mut stream: impl Take, window: Window) -> Result<(), Failure> {
     let (mut room, mut octets) = (vec![0; CHUNK], 0);
     while clock::now() < window.end {
         let Some(taken) = stream.take(&mut room)? else { break };
@@ -112,13 +103,13 @@ fn count(mut stream: impl Stream, window: Window) -> Result<(), Failure> {
     Ok(())
 }
 
-fn send(mut stream: impl Stream, window: Window) -> Result<(), Failure> {
+fn send(mut stream: impl Give, window: Window) -> Result<(), Failure> {
     let chunk = vec![0x5a; CHUNK];
     while stream.give(&chunk, window.end)? {}
     Ok(())
 }
 
-fn echo(mut stream: impl Stream) -> Result<(), Failure> {
+fn echo(mut stream: Tcp) -> Result<(), Failure> {
     let mut room = [0; QUESTION];
     loop {
         let Some(octets) = stream.take(&mut room)? else { return Ok(()) };
@@ -126,7 +117,7 @@ fn echo(mut stream: impl Stream) -> Result<(), Failure> {
     }
 }
 
-fn ask(mut stream: impl Stream, window: Window) -> Result<(), Failure> {
+fn ask(mut stream: Tcp, window: Window) -> Result<(), Failure> {
     let mut room = [0x5a; QUESTION];
     let once = |window: Window| {
         stream.give(&room, window.end)?;

@@ -1,6 +1,6 @@
 //! Ends over the kernel's TCP and UDP.
 
-use super::end::{ANSWER_WITHIN, SLICE, Stream, Window, ask_by, say_ready};
+use super::end::{ANSWER_WITHIN, Give, SLICE, Take, Window, ask_by, say_ready};
 use super::{Kind, QUESTION};
 use crate::clock;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
@@ -8,7 +8,7 @@ use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::time::Duration;
 
 const CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -29,15 +29,11 @@ fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
 }
 
-pub(super) fn listen(kind: Kind, at: SocketAddrV4) -> Result<TcpListener, Failure> {
+pub(super) fn accept_one(kind: Kind, at: SocketAddrV4) -> Result<Tcp, Failure> {
     let listener = TcpListener::bind(at).map_err(Failure::failed)?;
     // A connection has the control of its listener.
     setsockopt(&listener, TcpCongestion, &control(kind).into()).map_err(Failure::failed)?;
     say_ready();
-    Ok(listener)
-}
-
-pub(super) fn accept(listener: &TcpListener) -> Result<Tcp, Failure> {
     let (stream, _) = listener.accept().map_err(Failure::failed)?;
     Tcp::of(stream)
 }
@@ -64,7 +60,7 @@ fn is_over(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-impl Stream for Tcp {
+impl Take for Tcp {
     fn take(&mut self, into: &mut [u8]) -> Result<Option<usize>, Failure> {
         match self.0.read(into) {
             Ok(0) => Ok(None),
@@ -75,7 +71,9 @@ impl Stream for Tcp {
             Err(error) => Err(Failure::failed(error)),
         }
     }
+}
 
+impl Give for Tcp {
     fn give(&mut self, mut octets: &[u8], until: Instant) -> Result<bool, Failure> {
         while !octets.is_empty() && clock::now() < until {
             match self.0.write(octets) {
@@ -89,12 +87,9 @@ impl Stream for Tcp {
 
 /// Sends datagrams back until it is ended.
 pub(super) fn udp_echo(at: SocketAddrV4) -> Result<(), Failure> {
-    let socket = UdpSocket::bind(at).map_err(Failure::failed)?;
-    say_ready();
-    let mut room = [0; QUESTION];
+    crate::trip::udp_echo(at.port(), say_ready)?;
     loop {
-        let (octets, from) = socket.recv_from(&mut room).map_err(Failure::failed)?;
-        socket.send_to(&room[..octets], from).map_err(Failure::failed)?;
+        std::thread::park();
     }
 }
 

@@ -2,16 +2,16 @@
 
 use super::{Kind, Rounds};
 use crate::bench::idle::cost;
-use crate::bench::stage::{PATIENCE, PAUSE, Stage};
+use crate::bench::stage::{Nodes, PATIENCE, Stage};
 use crate::clock;
 use crate::times::Times;
 use crate::worker::{Finished, Worker};
 use rota_answer::Failure;
-use rota_lab::{Segment, address};
+use rota_lab::address;
 use rota_units::{Instant, Span};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// From the start of the ends to the measured window: the congestion control finds its rate.
 const LEAD: Span = Span::from_millis(1_500);
@@ -82,7 +82,7 @@ pub(super) struct Flow {
 }
 
 /// The count of a sink, as it prints it.
-#[derive(Deserialize, serde::Serialize)]
+#[derive(Deserialize, Serialize)]
 pub(super) struct Count {
     /// Octets that its program took in the window.
     pub(super) octets: u64,
@@ -113,47 +113,26 @@ impl<'a> Ground<'a> {
     /// One round of one transport: a stream, and round trips.
     pub(super) fn measure(&self, kind: Kind, window: Span, rounds: &mut Rounds) -> Result<(), Failure> {
         // Nodes stand beside circuits alone: the others are to have the wire as if there were no Rota.
-        let nodes = if kind.is_circuit() { self.nodes()? } else { Vec::new() };
+        let (here, there) = self.wire.stations();
+        let nodes = match kind.is_circuit() {
+            true => Some(self.stage.start_nodes_at(&[here, there], &[])?),
+            false => None,
+        };
+        let pids = nodes.as_ref().map(Nodes::pids).unwrap_or_default();
         if kind.has_streams() {
-            rounds.flows.push(heard(kind, "stream", self.stream(kind, window, &nodes)));
+            rounds.flows.push(heard(kind, "stream", self.stream(kind, window, &pids)));
         }
         rounds.trips.push(heard(kind, "round trips", self.trips(kind, window)));
         Ok(())
     }
 
-    /// The nodes of both stations, which have met.
-    fn nodes(&self) -> Result<Vec<Worker>, Failure> {
-        let (here, there) = self.wire.stations();
-        let mut nodes = Vec::new();
-        for station in [here, there] {
-            let name = format!("n{station}");
-            let words = ["node", "--iface", "eth0", "--name", &name];
-            nodes.push(Worker::start(format!("the node of {name}"), self.stage.rota(station, &words))?);
-        }
-        let deadline = clock::now() + PATIENCE;
-        for station in [here, there] {
-            while !self.have_met(station) {
-                if nodes.iter_mut().any(Worker::has_ended) || clock::now() >= deadline {
-                    return Err(Failure::failed(format!("the nodes did not meet within {PATIENCE}")));
-                }
-                clock::sleep_until(clock::now() + PAUSE);
-            }
-        }
-        Ok(nodes)
-    }
-
-    fn have_met(&self, station: u8) -> bool {
-        let status = self.stage.connect(station).ok().and_then(|mut node| node.status().ok());
-        status.is_some_and(|status| status.members.len() == 2)
-    }
-
-    fn stream(&self, kind: Kind, window: Span, nodes: &[Worker]) -> Result<Flow, Failure> {
+    fn stream(&self, kind: Kind, window: Span, nodes: &[u32]) -> Result<Flow, Failure> {
         let (here, there) = self.wire.stations();
         let begin = clock::now() + LEAD;
         let mut sink = Worker::start("the sink", self.end(there, kind, "sink", begin, window))?;
         sink.wait_for_word(PATIENCE)?;
         let source = Worker::start("the source", self.end(here, kind, "source", begin, window))?;
-        let node = |at: usize| nodes.get(at).map(Worker::pid);
+        let node = |at: usize| nodes.get(at).copied();
         let ends = [[Some(source.pid()), node(0)], [Some(sink.pid()), node(1)]];
         clock::sleep_until(begin);
         let before = spent(ends);
@@ -205,13 +184,8 @@ impl<'a> Ground<'a> {
 }
 
 fn hub_command(stage: &Stage, loss: u32, round_trip: Span) -> Result<Command, Failure> {
-    let program = std::env::current_exe().map_err(Failure::failed)?;
-    let mut command = stage.lab.middle_command(1, program).map_err(Failure::failed)?;
-    let Segment { rate, port_queue, .. } = &stage.lab.spec().topology.segments[1];
-    command.args(["hub", "--ports", "p3,p4", "--rate", &format!("{}bit", rate.as_bps())]);
-    command.args(["--port-queue", &format!("{}octets", port_queue.get()), "--loss", &format!("{loss}ppm")]);
-    command.args(["--delay", &format!("{}ns", round_trip.as_nanos() / 2)]);
-    command.stdout(Stdio::null());
+    let mut command = rota_lab::hub_command(&stage.lab, 1).map_err(Failure::failed)?;
+    command.args(["--loss", &format!("{loss}ppm"), "--delay", &format!("{}ns", round_trip.as_nanos() / 2)]);
     Ok(command)
 }
 

@@ -8,8 +8,8 @@ mod kernel;
 mod measure;
 mod print;
 
-use super::median;
 use super::stage::Stage;
+use super::{median, median_ratio};
 use crate::quantity::parse_share;
 use crate::times::Times;
 use measure::{Flow, Ground, Wire};
@@ -263,16 +263,12 @@ impl Rounds {
     }
 }
 
-/// The median of the rounds' own ratios: neighbours share the machine's slow and fast phases. A round that
-/// failed on either side has none.
+/// The median of the rounds' own ratios. A round that failed on either side has none.
 fn ratio<T>(ours: &[Option<T>], theirs: &[Option<T>], figure: impl Fn(&T) -> u64) -> Option<f64> {
-    let each = ours.iter().zip(theirs).filter_map(|(ours, theirs)| {
+    median_ratio(ours.iter().zip(theirs).filter_map(|(ours, theirs)| {
         let (ours, theirs) = (figure(ours.as_ref()?), figure(theirs.as_ref()?));
         (theirs > 0).then(|| ours as f64 / theirs as f64)
-    });
-    let mut each: Vec<f64> = each.collect();
-    each.sort_by(f64::total_cmp);
-    each.get(each.len().saturating_sub(1) / 2).map(|ratio| (ratio * 1_000.0).round() / 1_000.0)
+    }))
 }
 
 /// Of each figure the median round's.

@@ -12,6 +12,7 @@ use rota_sim::{
 };
 use rota_units::Octets;
 use rota_wire::RcapDenied;
+use std::ops::Range;
 
 const fn ms(n: u64) -> Span {
     Span::from_millis(n)
@@ -45,6 +46,15 @@ fn network(random: &mut Stream) -> String {
         }
     }
     text
+}
+
+/// Random networks, each with its seed and the stream that its requests are drawn from.
+fn networks(seeds: Range<u64>, name: &'static str) -> impl Iterator<Item = (u64, Stream, PlanFile)> {
+    seeds.map(move |seed| {
+        let mut random = Stream::named(seed, name);
+        let text = network(&mut random);
+        (seed, random, parse(&text, Path::new("")).expect(&text))
+    })
 }
 
 /// A world of nodes with the network of a plan.
@@ -85,14 +95,19 @@ fn world(file: &PlanFile, seed: u64) -> World {
     world
 }
 
+/// Two stations that share a segment, or share none.
+fn pair(random: &mut Stream, file: &PlanFile, shares: bool) -> (usize, usize) {
+    let stations = &file.topology.stations;
+    let all = (0..stations.len()).flat_map(|from| (0..stations.len()).map(move |to| (from, to)));
+    let meet = |from: usize, to: usize| stations[from].ports.iter().any(|on| stations[to].ports.contains(on));
+    let is_one = |(from, to): &(usize, usize)| from != to && meet(*from, *to) == shares;
+    let pairs: Vec<(usize, usize)> = all.filter(is_one).collect();
+    pairs[random.below(pairs.len() as u64) as usize]
+}
+
 /// A request between two hosts that share no segment.
 fn request(random: &mut Stream, file: &PlanFile) -> Wanted {
-    let stations = &file.topology.stations;
-    let apart =
-        |from: &usize, to: &usize| stations[*from].ports.iter().all(|on| !stations[*to].ports.contains(on));
-    let all = (0..stations.len()).flat_map(|from| (0..stations.len()).map(move |to| (from, to)));
-    let pairs: Vec<(usize, usize)> = all.filter(|(from, to)| apart(from, to)).collect();
-    let (from, to) = pairs[random.below(pairs.len() as u64) as usize];
+    let (from, to) = pair(random, file, false);
     let x_min = Span::from_micros(random.between(500, 60_000));
     let x_ave = x_min * random.between(1, 3);
     let interval = x_ave * random.between(1, 6);
@@ -172,7 +187,7 @@ fn asked_of_nodes(world: &mut World, wanted: &Wanted) -> Result<(Span, Span), Rc
         answer: Answer::Accepts,
         suite,
     };
-    // What a request that was refused has had is given back, and the words ahead of it are taken back.
+    // A request that was refused has given all of its parts back, and the words ahead of it are taken back.
     world.run_for(ms(300));
     let at = world.open_across(spec).expect("a node takes the request");
     for _ in 0..60 {
@@ -190,10 +205,7 @@ fn asked_of_nodes(world: &mut World, wanted: &Wanted) -> Result<(Span, Span), Rc
 #[test]
 fn a_plan_and_nodes_decide_random_requests_alike() {
     let (mut kinds, mut differ) = (std::collections::BTreeMap::new(), Vec::new());
-    for seed in 0..16 {
-        let mut random = Stream::named(seed, "plan and nodes");
-        let text = network(&mut random);
-        let file = parse(&text, Path::new("")).expect(&text);
+    for (seed, mut random, file) in networks(0..16, "plan and nodes") {
         let (mut world, mut network) = (world(&file, seed), Plan::new(&file));
         for nth in 0..8 {
             let wanted = request(&mut random, &file);
@@ -216,13 +228,7 @@ fn a_plan_and_nodes_decide_random_requests_alike() {
 
 /// A channel of one segment: hosts beside each other, and gateways to theirs.
 fn request_within(random: &mut Stream, file: &PlanFile) -> Wanted {
-    let stations = &file.topology.stations;
-    let shares = |from: &usize, to: &usize| {
-        from != to && stations[*from].ports.iter().any(|on| stations[*to].ports.contains(on))
-    };
-    let all = (0..stations.len()).flat_map(|from| (0..stations.len()).map(move |to| (from, to)));
-    let pairs: Vec<(usize, usize)> = all.filter(|(from, to)| shares(from, to)).collect();
-    let (from, to) = pairs[random.below(pairs.len() as u64) as usize];
+    let (from, to) = pair(random, file, true);
     let x_min = Span::from_micros(random.between(900, 400_000));
     let (x_ave, interval, s_max) = (x_min, x_min, Octets::new(random.between(1, 9_000)));
     let messages = Messages { x_min, x_ave, interval, s_max };
@@ -242,10 +248,7 @@ fn within_by_nodes(world: &mut World, wanted: &Wanted) -> Option<Span> {
 #[test]
 fn a_plan_and_nodes_decide_channels_of_one_segment_alike() {
     let (mut kinds, mut differ) = (std::collections::BTreeMap::new(), Vec::new());
-    for seed in 100..112 {
-        let mut random = Stream::named(seed, "one segment");
-        let text = network(&mut random);
-        let file = parse(&text, Path::new("")).expect(&text);
+    for (seed, mut random, file) in networks(100..112, "one segment") {
         let (mut world, mut network) = (world(&file, seed), Plan::new(&file));
         for nth in 0..8 {
             if random.below(3) == 0 {
@@ -299,10 +302,7 @@ fn offered(wanted: &Wanted, offer: &[Offered]) -> Wanted {
 #[test]
 fn each_refusal_of_a_plan_offers_a_request_that_is_accepted() {
     let mut tests = std::collections::BTreeMap::<&str, (u32, u32)>::new();
-    for seed in 0..2 {
-        let mut random = Stream::named(seed, "offers of plans");
-        let text = network(&mut random);
-        let file = parse(&text, Path::new("")).expect(&text);
+    for (seed, mut random, file) in networks(0..2, "offers of plans") {
         let mut network = Plan::new(&file);
         for _ in 0..10 {
             let wanted = request(&mut random, &file);
@@ -352,10 +352,7 @@ fn named(wanted: &Wanted, denied: &RcapDenied) -> Option<Wanted> {
 #[test]
 fn each_offer_of_nodes_passes_the_test_that_has_denied() {
     let mut tests = std::collections::BTreeMap::<&str, (u32, u32, u32)>::new();
-    for seed in 0..12 {
-        let mut random = Stream::named(seed, "offers of nodes");
-        let text = network(&mut random);
-        let file = parse(&text, Path::new("")).expect(&text);
+    for (seed, mut random, file) in networks(0..12, "offers of nodes") {
         let mut world = world(&file, seed);
         for nth in 0..8 {
             let wanted = request(&mut random, &file);
