@@ -67,8 +67,14 @@ static int send(const char *to, uint16_t number)
         return die("the receiver should have rejected the channel");
     printf("rejected: %s: %s\n", refusal.test, rota_error());
     traffic.Smax = OCTETS;
-    if (RcapEstablishRequest(to, number, &traffic, &service, &channel, &refusal))
-        return die("establish");
+    /* No way behind a gateway is that short: the refusal has the delay that it takes. */
+    service.D = MS;
+    if (RcapEstablishRequest(to, number, &traffic, &service, &channel, &refusal) != ROTA_REFUSED)
+        return die("1 ms is too short for this way");
+    printf("refused: %s: %s\n", refusal.test, rota_error());
+    service.D = refusal.nearest.delay_ns;
+    if (!service.D || RcapEstablishRequest(to, number, &traffic, &service, &channel, &refusal))
+        return die("establish with the nearest delay");
     if (RcapStatusRequest(channel, nodes, NODES, &count))
         return die("status");
     for (k = 0; k < count && k < NODES; k++)

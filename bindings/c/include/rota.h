@@ -65,9 +65,21 @@ typedef struct rota_request {
     int periodic;             /* slots at strict periods */
 } rota_request;
 
+/* The nearest request that fits, which has been tested: the one that was refused with these numbers in the place of its
+ * own, all together. A number that stays as it was is 0; all are 0 where no such request is known. */
+typedef struct rota_nearest {
+    uint64_t delay_ns;              /* D of a channel across segments */
+    uint64_t jitter_ns;             /* J */
+    uint64_t xmin_ns;               /* Xmin, or the period; Xave and I are no shorter */
+    uint64_t end_ns;                /* of a booked channel: its latest end, from now on */
+    uint32_t octets_max;            /* Smax, or the largest unit */
+    uint32_t packet_octets;         /* the largest packet that each node of the way carries */
+} rota_nearest;
+
 typedef struct rota_refusal {
     uint64_t margin_bps;            /* by how much it does not fit */
     uint64_t counter_offer_bps;     /* what would fit; 0: nothing */
+    rota_nearest nearest;
     uint32_t counter_offer_octets;  /* the same as the largest unit at this period */
     int tsn_code;                   /* failure code of IEEE 802.1Q, 0: none fits */
     char test[32];                  /* the test that failed */

@@ -113,11 +113,36 @@ impl Request {
     }
 }
 
+/// `rota_nearest`.
+#[repr(C)]
+struct Nearest {
+    delay_ns: u64,
+    jitter_ns: u64,
+    xmin_ns: u64,
+    end_ns: u64,
+    octets_max: u32,
+    packet_octets: u32,
+}
+
+impl From<&RefusalInfo> for Nearest {
+    fn from(info: &RefusalInfo) -> Self {
+        Self {
+            delay_ns: info.nearest_delay_ns,
+            jitter_ns: info.nearest_jitter_ns,
+            xmin_ns: info.nearest_xmin_ns.max(info.counter_offer_period_ns),
+            end_ns: info.nearest_end_ns,
+            octets_max: info.counter_offer_octets,
+            packet_octets: info.nearest_packet_octets,
+        }
+    }
+}
+
 /// `rota_refusal`.
 #[repr(C)]
 pub struct Refusal {
     margin_bps: u64,
     counter_offer_bps: u64,
+    nearest: Nearest,
     counter_offer_octets: u32,
     tsn_code: c_int,
     test: [c_char; 32],
@@ -130,6 +155,7 @@ impl From<&RefusalInfo> for Refusal {
         Self {
             margin_bps: info.margin_bps,
             counter_offer_bps: info.counter_offer_bps,
+            nearest: info.into(),
             counter_offer_octets: info.counter_offer_octets,
             tsn_code: info.tsn_code.map_or(0, c_int::from),
             test: copy_text(&info.test),

@@ -256,6 +256,7 @@ fn the_example_of_rcap_h_crosses_a_gateway() {
     let begins = [
         "wrong: Z and W are probabilities above 0",
         "rejected: ReceiverRefused: ",
+        "refused: PathDelay: ",
         "node n1: each packet within ",
         "node gateway: each packet within ",
         "25 messages came, 0 lost, 0 in part",
