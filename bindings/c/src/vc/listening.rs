@@ -72,7 +72,8 @@ impl Listening {
             return false;
         }
         let Settings { is_simplex, takes, reason, .. } = self.settings;
-        let judge = |asked: &Asked<'_>| if takes & bit(asked.terms.class()) != 0 { Ok(()) } else { Err(reason) };
+        let judge =
+            |asked: &Asked<'_>| if takes & bit(asked.terms.class()) != 0 { Ok(()) } else { Err(reason) };
         let receiver = match self.listener.accept_if(Span::ZERO, judge) {
             Ok(receiver) => receiver,
             Err(VcError::TimedOut) => return false,

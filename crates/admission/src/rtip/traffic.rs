@@ -329,7 +329,10 @@ mod tests {
         assert_eq!(messages.quickest(packet, apart), Some(ns(2_500)));
         assert_eq!(messages.quickest(packet, |_| false), None);
         assert_eq!(messages.nearest(packet, seven), (Some(Octets::new(70)), None));
-        assert_eq!(messages.nearest(packet, |packets| packets.count > 7 && apart(packets)), (None, Some(ns(2_500))));
+        assert_eq!(
+            messages.nearest(packet, |packets| packets.count > 7 && apart(packets)),
+            (None, Some(ns(2_500)))
+        );
         assert_eq!(messages.nearest(packet, |_| false), (None, None));
     }
 

@@ -224,8 +224,8 @@ impl Flows {
         self.statistical.admit(&link, &certain, id, (&packets.ask, packets.late))
     }
 
-    /// The tests of such a flow; the link, and all that it fits beside. They are proved for a port that is not
-    /// divided, and for all times.
+    /// The tests of such a flow; the link, and all that it fits beside. They are proved for a port that is
+    /// not divided, and for all times.
     fn statistical_fits(
         &mut self,
         now: Instant,

@@ -12,8 +12,7 @@ use crate::door::StationId;
 use crate::door::{SessionId, Share};
 use crate::event::MediumEvent;
 use rota_admission::{
-    Admitted, Growth, Pace, Request, SessionSlot, admit, grow, shrunk, standing,
-    standing_slots,
+    Admitted, Growth, Pace, Request, SessionSlot, admit, grow, shrunk, standing, standing_slots,
 };
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, Slot, SlotList, StationSet, Token};

@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    /// A further change that was denied before it was open here ended the count, and a burst followed the last
-    /// packets of the contract that was over.
+    /// A further change that was denied before it was open here ended the count, and a burst followed the
+    /// last packets of the contract that was over.
     #[test]
     fn a_change_that_never_opened_leaves_the_last_packets_of_the_one_before_counted() {
         let burst = Traffic::new(ms(1), ms(50), ms(1_000)).unwrap();

@@ -1,9 +1,7 @@
 //! Handshakes: a listener and its senders, lost and repeated steps, and ends that are not sound.
 
 use super::{LIMITS, PACE, PEER, Pair, listener, request};
-use rota_proto::vc::{
-    End, Listener, Offer, Request, Sink, Source, SourceEvent, Timer, Unsound, WINDOW_MAX,
-};
+use rota_proto::vc::{End, Listener, Offer, Request, Sink, Source, SourceEvent, Timer, Unsound, WINDOW_MAX};
 use rota_units::{BitRate, Instant, Octets};
 use rota_wire::{FlowControl, Quality, Refusal, Terms, Tpdu, TpduBody};
 

@@ -1,7 +1,7 @@
 //! `rota bench tcp`: what ordinary TCP gets in the same lab without Rota, beside it, and under the token.
 
-use super::{median, median_ratio};
 use super::stage::Stage;
+use super::{median, median_ratio};
 use crate::clock;
 use crate::load::Goodput;
 use crate::worker::Worker;

@@ -185,11 +185,7 @@ impl<'t> Plan<'t> {
     }
 
     /// A trial with its certificate.
-    fn proven_trial(
-        &self,
-        wanted: &Wanted,
-        route: &[Step],
-    ) -> Result<(Trial, Option<Value>), Box<Refused>> {
+    fn proven_trial(&self, wanted: &Wanted, route: &[Step]) -> Result<(Trial, Option<Value>), Box<Refused>> {
         let trial = self.trial(wanted, route)?;
         let Trial { ask, seat, hops, legs, provable, .. } = &trial;
         let certificate = match provable {
