@@ -121,7 +121,8 @@ impl StandingShare<'_> {
     pub fn terms(&self, share: &RetherShare) -> Option<(FrameTerms, RetherTerms)> {
         let (admitted, framing) = (share.admitted, &self.params.link.framing);
         let carries = self.pace.share(self.octets + self.headers(), framing);
-        let slot = StandingSlot { offset: admitted.offset, tht: admitted.tht, share: carries };
+        let (offset, tht, units) = (admitted.offset, admitted.tht, self.pace.units());
+        let slot = StandingSlot { offset, tht, share: carries, units };
         Some((self.frame(), self.slot_terms(share, &slot)?))
     }
 
@@ -131,7 +132,7 @@ impl StandingShare<'_> {
         let Self { params, pace, admitted, .. } = *self;
         let link = &params.link;
         let packet_time = tht_shared_joined(params, slot.share, Pace::EVERY_CYCLE);
-        let (units, visit) = (packet_time * pace.units(), link.per_visit + link.hop);
+        let (units, visit) = (packet_time * slot.units, link.per_visit + link.hop);
         // The slot shows if it begins a visit, and if that may begin behind a frame to its station. One that
         // a change has left longer is stated with no more than it needs.
         let rest = slot.tht.checked_sub(units)?;
@@ -143,6 +144,7 @@ impl StandingShare<'_> {
         let wait = worst_wait(&self.traffic, pace, params.trt * pace.cycles(), packet_time).ok()?;
         Some(RetherTerms {
             octets: slot.share.get().checked_sub(self.headers().get())?,
+            units: slot.units,
             offset: slot.offset.as_nanos(),
             periodic: self.periodic.into(),
             joined: (alone == Span::ZERO).into(),

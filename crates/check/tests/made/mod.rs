@@ -508,7 +508,8 @@ pub fn made_of_parts(case: &Units) -> Option<Owned> {
     let messages = messages(case, &asked, &params);
     let standing = standing_share(&messages, &asked, admitted, &params);
     let granted = standing.share().expect("the slots carry it");
-    let terms = standing_slots(&list, &parts).map(|slot| standing.slot_terms(&granted, &slot));
+    let terms =
+        standing_slots(&list, &parts, asked.pace.units()).map(|slot| standing.slot_terms(&granted, &slot));
     let terms: Vec<RetherTerms> = terms.map(|terms| terms.expect("as long as its part")).collect();
     let offer = standing.offer(&granted);
     assert_eq!(offer.delay, admitted.bound, "the certificate proves what was promised");

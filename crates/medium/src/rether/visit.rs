@@ -121,6 +121,7 @@ impl Rether {
         self.settle_token(now, &mut hold.token);
         if hold.token.phase == Phase::RealTime {
             self.grow_sessions(&mut hold.token);
+            self.enlarge_sessions(&mut hold.token);
         }
         self.ask_audit(&mut hold.token);
         self.note_list(&hold.token);
@@ -201,6 +202,7 @@ impl Rether {
             return self.destroy_token(now);
         }
         self.grow_sessions(&mut hold.token);
+        self.enlarge_sessions(&mut hold.token);
         let strict = hold.token.slots.is_strict();
         let mut cycles = 1;
         // A cycle that restarts early may begin sooner than a TRT after the last one, never later by its own
@@ -306,11 +308,11 @@ impl Rether {
         let part = self.shares.parts.get(self.nth_own_slot(index)?)?;
         let session = self.shares.sessions.iter().find(|session| session.id == part.session)?;
         let (link, share) = (&self.settings.link, Octets::new(u64::from(part.share)));
-        let all = link.framing.unit_wire_octets(share).get() * session.share.pace.units();
+        let all = link.framing.unit_wire_octets(share).get() * u64::from(part.units);
         let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(used.get())));
         let stamp = (hold.stamp.generation, hold.stamp.seq);
         let (port, not_after, lane) = (self.port, hold.lease_end, Lane::RealTime(session.id));
-        let most = session.share.pace.units() as u32;
+        let most = part.units;
         Some(Grant { port, lane, number, opens, most, budget, not_after, stamp })
     }
 

@@ -8,7 +8,7 @@ use crate::io::{ChannelId, FrameBuf, Output, UnitFate, UnitRef, session_of};
 use crate::rtip::packets::{NotTaken, Packets};
 use crate::rtip::{HopCounts, HopShare, HopSpec, PacketCounters};
 use rota_admission::rtip::{Chance, Denied, Traffic};
-use rota_admission::{Admitted, LINK_AHEAD};
+use rota_admission::{Admitted, LINK_AHEAD, StandingSlot};
 use rota_medium::BODY;
 use rota_medium::door::{self, Grant, MediumKind};
 use rota_medium::link::FlowPort;
@@ -56,8 +56,8 @@ impl Port {
         self.lessen(now, hop, share);
     }
 
-    /// The figures of a hop's share of a RETHER segment once it has become this one.
-    pub(crate) fn lessened(&self, hop: ChannelId, share: &HopShare) -> Option<Admitted> {
+    /// The figures and the slots of a hop's share of a RETHER segment once it has become this one.
+    pub(crate) fn lessened(&self, hop: ChannelId, share: &HopShare) -> Option<(Admitted, Vec<StandingSlot>)> {
         self.medium.lessened(session_of(hop), &share.of_port())
     }
 
@@ -89,7 +89,8 @@ impl Port {
         true
     }
 
-    /// Has the share of a hop carry these packets, within `most` at most; its bound from now on.
+    /// Has the share of a hop carry these packets, within `most` at most; its bound from now on. None where
+    /// the medium answers later, by an event.
     ///
     /// # Errors
     /// They do not fit. The share is what it was.
@@ -99,7 +100,7 @@ impl Port {
         hop: ChannelId,
         share: &HopShare,
         bounds: (Span, Span),
-    ) -> Result<Span, (Denied, Option<Octets>)> {
+    ) -> Result<Option<Span>, (Denied, Option<Octets>)> {
         let enlarged = self.medium.enlarge(now, session_of(hop), &share.of_port(), bounds);
         self.heed(now);
         enlarged
