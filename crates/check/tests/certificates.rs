@@ -3,8 +3,8 @@
 mod made;
 
 use made::{
-    Case, Drawing, Drawn, Owned, Part, any_case, any_units, made, made_of_parts, made_of_slots,
-    made_of_units, ns,
+    Case, Drawing, Drawn, Owned, Part, any_case, any_units, made, made_of_packets, made_of_parts,
+    made_of_slots, made_of_units, ns,
 };
 use proptest::prelude::*;
 use rota_admission::rtip::{Messages, Regulator};
@@ -62,9 +62,9 @@ proptest! {
     /// change.
     #[test]
     fn a_channel_of_one_segment_has_a_certificate_of_what_it_was_promised(
-        case in any_units(), kind in 0usize..3
+        case in any_units(), kind in 0usize..4
     ) {
-        let made = [made_of_units, made_of_slots, made_of_parts][kind];
+        let made = [made_of_units, made_of_slots, made_of_parts, made_of_packets][kind];
         let Some(mut owned) = made(&case) else { return Ok(()) };
         prop_assert_eq!(owned.check(), Ok(()));
         for at in 0..owned.numbers().len() {

@@ -50,7 +50,11 @@ impl Port {
         self.counters.packets.ended += self.counters.packets.given_up - given_up;
         self.counters.packets.given_up = given_up;
         if let Some(packets) = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut()) {
+            let (rest, told) = (packets.give_up_rest(), packets.told().unwrap_or(hop));
             packets.settle_contract();
+            if let Some(unit) = rest {
+                self.source_unit_over(now, told, &unit, UnitFate::Dropped);
+            }
         }
         self.look_for_eligible();
         self.lessen(now, hop, share);
@@ -261,6 +265,16 @@ impl Port {
         self.frame_time(octets) + transit
     }
 
+    /// A unit of a source is over, and its program hears of it.
+    fn source_unit_over(&mut self, at: Instant, channel: ChannelId, unit: &UnitRef, fate: UnitFate) {
+        self.ended_octets = unit.octets;
+        match fate {
+            UnitFate::Sent => self.counters.units_sent += 1,
+            UnitFate::Dropped => self.counters.units_dropped += 1,
+        }
+        self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
+    }
+
     /// The first packet of a hop has left, or is given up.
     pub(super) fn end_packet(&mut self, now: Instant, hop: ChannelId, at: Instant, fate: UnitFate) {
         let packets = self.units.get_mut(hop).and_then(|queue| queue.packets.as_mut());
@@ -273,14 +287,9 @@ impl Port {
             UnitFate::Sent => self.counters.packets.sent += left.packets,
             UnitFate::Dropped => self.counters.packets.given_up += left.packets,
         }
+        let told = packets.told().unwrap_or(hop);
         if let Some(unit) = left.unit {
-            self.ended_octets = unit.octets;
-            match fate {
-                UnitFate::Sent => self.counters.units_sent += 1,
-                UnitFate::Dropped => self.counters.units_dropped += 1,
-            }
-            let channel = packets.told().unwrap_or(hop);
-            self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
+            self.source_unit_over(at, told, &unit, fate);
         }
         for _ in 0..left.packets {
             self.medium.note_units(now, session_of(hop), door::Units::Leave);
