@@ -258,7 +258,7 @@ fn a_booked_channel_has_a_certificate_of_every_set_in_its_life() {
             assert_eq!(shares.len(), 2);
             shares[1].from = shares[0].from;
         });
-        assert_eq!(twice, Err(Fault::Fails("slots carry a packet")), "no whole frame in either slot");
+        assert_eq!(twice, Err(Fault::Range("offset")), "two slots at one place");
         let back = owned.changed(|of| {
             let Part::Rether(shares) = &mut of.hops[1].2 else { unreachable!("it is a ring") };
             (shares[0].from, shares[1].from) = (1, 0);
