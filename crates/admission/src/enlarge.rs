@@ -36,16 +36,13 @@ pub struct PacketSlot {
 
 impl PacketSlot {
     /// Packets of so many octets at most that leave in a cycle, whichever these are: no more than it has
-    /// places, wire and time for.
+    /// places and time for. Stations charge each packet that leaves with its time.
     pub fn carries(&self, octets: Octets, params: &SegmentParams) -> u64 {
         if octets <= self.octets {
             return self.packets;
         }
-        let wire = |octets| params.link.framing.unit_wire_octets(octets).get().max(1);
         let time = |octets| tht_rt_joined(params, octets).as_nanos().max(1);
-        let by_wire = self.packets * wire(self.octets) / wire(octets);
-        let by_time = self.packets * time(self.octets) / time(octets);
-        self.packets.min(by_wire).min(by_time)
+        self.packets.min(self.packets * time(self.octets) / time(octets))
     }
 
     /// The time that it gives back when it carries so many packets of this size and no more.

@@ -17,6 +17,7 @@ fn request(octets: u64, packets: u64, periodic: bool) -> Request {
 
 /// A share of packets and its list.
 struct Share {
+    params: SegmentParams,
     slots: Vec<Slot>,
     parts: Vec<PacketSlot>,
     octets: u64,
@@ -27,6 +28,10 @@ struct Share {
 impl Share {
     /// One slot of packets, behind one and before others of so many octets.
     fn new((octets, packets): (u64, u64), others: &[u64], periodic: bool) -> Self {
+        Self::on(params(), (octets, packets), others, periodic)
+    }
+
+    fn on(params: SegmentParams, (octets, packets): (u64, u64), others: &[u64], periodic: bool) -> Self {
         let mut slots = Vec::new();
         let sizes = others.first().copied().into_iter().chain([0]).chain(others.iter().skip(1).copied());
         let mut own = 0;
@@ -34,16 +39,16 @@ impl Share {
             let one = Request { station: 2 + at as u16, ..request(size.max(1), 1, periodic) };
             let asked = if size == 0 { request(octets, packets, periodic) } else { one };
             own = if size == 0 { slots.len() } else { own };
-            let Ok(admitted) = admit(&slots, &asked, &params()) else { continue };
+            let Ok(admitted) = admit(&slots, &asked, &params) else { continue };
             slots.push(Slot { station: asked.station, tht: admitted.tht, periodic, partition: 0 });
         }
         let parts = vec![PacketSlot { index: own, octets: Octets::new(octets), packets }];
-        Self { slots, parts, octets, packets, periodic }
+        Self { params, slots, parts, octets, packets, periodic }
     }
 
     fn asks(&self, octets: u64, packets: u64) -> Result<Enlarged, Refusal> {
         let asked = request(octets, packets, self.periodic);
-        enlarge(&self.slots, &self.parts, Octets::new(self.octets), &asked, &params())
+        enlarge(&self.slots, &self.parts, Octets::new(self.octets), &asked, &self.params)
     }
 
     /// Becomes more, as its station does it; false if it may not.
@@ -68,17 +73,17 @@ impl Share {
 
     fn lessen(&mut self, octets: u64, packets: u64) {
         let size = Octets::new(octets);
-        let keeps: Vec<u64> = kept(&self.parts, size, packets, &params()).collect();
+        let keeps: Vec<u64> = kept(&self.parts, size, packets, &self.params).collect();
         for at in (0..self.parts.len()).rev() {
             let index = self.parts[at].index;
             if keeps[at] == 0 {
-                let left = close_slot(&mut self.slots, index, &params());
+                let left = close_slot(&mut self.slots, index, &self.params);
                 self.slots.truncate(left);
                 self.parts.remove(at);
                 self.parts.iter_mut().for_each(|part| part.index -= usize::from(part.index > index));
                 continue;
             }
-            let saved = self.parts[at].saves(size, keeps[at], &params());
+            let saved = self.parts[at].saves(size, keeps[at], &self.params);
             self.slots[index].tht = self.slots[index].tht.minus(saved);
             (self.parts[at].octets, self.parts[at].packets) = (size, keeps[at]);
         }
@@ -86,7 +91,7 @@ impl Share {
     }
 
     fn carries(&self) -> u64 {
-        self.parts.iter().map(|part| part.carries(Octets::new(self.octets), &params())).sum()
+        self.parts.iter().map(|part| part.carries(Octets::new(self.octets), &self.params)).sum()
     }
 
     /// Where each slot of another station begins and ends.
@@ -129,7 +134,7 @@ fn a_slot_carries_fewer_packets_that_are_larger() {
         (part.carries(Octets::new(400), &params()), part.carries(Octets::new(100), &params())),
         (10, 10)
     );
-    assert_eq!(part.carries(Octets::new(1_300), &params()), 3, "4,760 octets of the wire, of 1,376 each");
+    assert_eq!(part.carries(Octets::new(1_300), &params()), 3, "of 3.4");
     assert!(share.enlarge(1_300, 10));
     assert_eq!((share.parts[0], share.parts[1].packets), (part, 7));
 }
@@ -178,18 +183,20 @@ proptest! {
         old in (900u64..30_000, 0u64..20_000, 1u64..12, 60u64..1_400),
         new in (900u64..30_000, 0u64..20_000, 1u64..12, 60u64..1_400),
         others in prop::collection::vec(1u64..30_000, 1..4), periodic: bool,
-        (phase, switch) in (0u64..40_000_000, 1usize..60),
+        (phase, switch, prepare) in (0u64..40_000_000, 1usize..60, 0u64..60_000),
         early in prop::collection::vec((0u64..=100, 0u64..=100), 16),
     ) {
         let us = Span::from_micros;
         let of = |(x_min, apart, burst, _): (u64, u64, u64, u64)| {
             Traffic::new(us(x_min), us(x_min + apart), us((x_min + apart) * burst)).unwrap()
         };
-        let (params, trt) = (params(), params().trt);
+        let (mut params, prepare) = (params(), Span::from_nanos(prepare));
+        let trt = params.trt;
+        (params.link.prepare, params.link.per_visit) = (prepare, prepare.max(params.link.per_visit));
         let (first, second) = (of(old), of(new));
         let both = first.greater(&second);
         let packets = |traffic: &Traffic| traffic.half_open(trt).max(1);
-        let mut share = Share::new((old.3, packets(&first)), &others, periodic);
+        let mut share = Share::on(params, (old.3, packets(&first)), &others, periodic);
         prop_assume!(share.slots.iter().any(|slot| slot.station == 1));
         let bound = |share: &Share, traffic: &Traffic| {
             let pace = Pace::of_packets(share.packets).unwrap();
@@ -226,15 +233,15 @@ proptest! {
                 let offset = offset_of(&share.slots, part.index);
                 let offset = if periodic { offset } else { (offset * sooner).div_down(100) };
                 let mut now = begins + offset;
-                let mut left = params.link.framing.unit_wire_octets(part.octets).get() * part.packets;
+                let (opened, mut left) = (now, tht_rt_joined(&params, part.octets) * part.packets);
                 for _ in 0..part.packets {
                     let Some((k, at, octets)) = waits.front().copied() else { break };
-                    let wire = params.link.framing.unit_wire_octets(Octets::new(octets)).get();
-                    if at > now || wire > left {
+                    let cost = tht_rt_joined(&params, Octets::new(octets));
+                    if at > now || cost > left {
                         break;
                     }
-                    left -= wire;
-                    now += tht_rt_joined(&params, Octets::new(octets));
+                    (left, now) = (left.minus(cost), now + cost);
+                    prop_assert!(now.minus(opened) <= share.slots[part.index].tht);
                     waits.pop_front();
                     let (took, most) = (now.minus(at), if k < switch { had } else { has });
                     prop_assert!(took <= most, "packet {} took {} of {}", k, took, most);

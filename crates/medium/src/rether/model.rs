@@ -393,7 +393,8 @@ fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
         Stage::Begin => visit.word(0),
         Stage::Slot { index, opens, used, number: _ } => {
             visit.word(1 | (*index as u64) << 3);
-            visit.word(used.get());
+            visit.word(used.wire.get());
+            visit.word(used.cost.as_nanos());
             visit.until(*opens);
         }
         Stage::Nrt { number: _ } => visit.word(2),

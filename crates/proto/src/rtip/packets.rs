@@ -385,10 +385,8 @@ impl Packets {
     /// another size than those to come, and nobody can use it.
     pub(crate) fn give_up_rest(&mut self) -> Option<UnitRef> {
         let Origin::Source(source) = &mut self.origin else { return None };
-        if self.next.is_none() || source.is_of_next || source.index == 0 {
-            return None;
-        }
-        let (unit, _) = *source.units.front()?;
+        let is_rest = self.next.is_some() && !source.is_of_next && source.index > 0;
+        let (unit, _) = *source.units.front().filter(|_| is_rest)?;
         source.pop_unit();
         source.next = source.next.filter(|_| !source.units.is_empty());
         Some(unit)
