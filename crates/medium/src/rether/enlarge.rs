@@ -1,8 +1,8 @@
 //! Shares of packets that become more, or less, where they stand: those of channels across segments.
 //!
 //! More is decided at a visit of the session's own slots, with the test of a new slot
-//! ([`rota_admission::enlarge()`]); less, at any visit. A slot of such a share may carry fewer packets than the
-//! share does: the others carry the rest. Fulfils RETHER-2.3-14.
+//! ([`rota_admission::enlarge()`]); less, at any visit. A slot of such a share may carry fewer packets than
+//! the share does: the others carry the rest. Fulfils RETHER-2.3-14.
 
 use super::Rether;
 use super::reserve::{Fate, Session, SessionState, SlotUse, admission_slots};

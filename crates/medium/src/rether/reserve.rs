@@ -381,6 +381,7 @@ impl Rether {
             }
             self.resized(token, at, octets);
         }
+        self.enlarge_sessions(token);
     }
 
     /// A slot at the end of the list, behind which nobody is.

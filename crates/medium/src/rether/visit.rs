@@ -131,7 +131,6 @@ impl Rether {
         self.settle_token(now, &mut hold.token);
         if hold.token.phase == Phase::RealTime {
             self.grow_sessions(&mut hold.token);
-            self.enlarge_sessions(&mut hold.token);
         }
         self.ask_audit(&mut hold.token);
         self.note_list(&hold.token);
@@ -212,7 +211,6 @@ impl Rether {
             return self.destroy_token(now);
         }
         self.grow_sessions(&mut hold.token);
-        self.enlarge_sessions(&mut hold.token);
         let strict = hold.token.slots.is_strict();
         let mut cycles = 1;
         // A cycle that restarts early may begin sooner than a TRT after the last one, never later by its own

@@ -426,8 +426,8 @@ impl Medium {
         }
     }
 
-    /// Has a share carry these packets in the place of its own. A flow of a link gets the bound that it should
-    /// have, or the shortest one: its bound now. Of a share of a RETHER segment an event tells later.
+    /// Has a share carry these packets in the place of its own. A flow of a link gets the bound that it
+    /// should have, or the shortest one: its bound now. Of a share of a RETHER segment an event tells later.
     ///
     /// # Errors
     /// They do not fit within the longest bound. All is as it was.
@@ -447,7 +447,7 @@ impl Medium {
         }
     }
 
-    /// The figures and the slots that a share of a RETHER segment will have once it carries no more than this.
+    /// The figures and slots that a share of a RETHER segment will have once it carries no more than this.
     pub(super) fn lessened(&self, id: SessionId, share: &Share) -> Option<(Admitted, Vec<StandingSlot>)> {
         self.rether()?.lessened(id, share)
     }

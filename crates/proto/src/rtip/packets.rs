@@ -381,8 +381,8 @@ impl Packets {
         self.next.is_some() && self.waiting.front().is_some_and(|packet| !packet.is_of_next)
     }
 
-    /// The rest of a unit that has begun to leave by the contract before, whose time is over: its packets have
-    /// another size than those to come, and nobody can use it.
+    /// The rest of a unit that has begun to leave by the contract before, whose time is over: its packets
+    /// have another size than those to come, and nobody can use it.
     pub(crate) fn give_up_rest(&mut self) -> Option<UnitRef> {
         let Origin::Source(source) = &mut self.origin else { return None };
         let is_rest = self.next.is_some() && !source.is_of_next && source.index > 0;

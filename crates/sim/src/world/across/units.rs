@@ -202,8 +202,8 @@ impl World {
         }
     }
 
-    /// Slots for shares that the node of a host has for hops, asks for, or gives back: each change of a channel
-    /// may have brought another one. Checkers of segments know no others.
+    /// Slots for shares that the node of a host has for hops, asks for, or gives back: each change of a
+    /// channel may have brought another one. Checkers of segments know no others.
     pub(in crate::world) fn count_hops(&mut self, index: usize) {
         if self.spec.across.is_none() {
             return;
