@@ -214,7 +214,7 @@ proptest! {
             let (octets, from) = if k < switch { (old.3, 0) } else { (new.3, switch) };
             let begins = ready.get(from).map_or(Span::ZERO, |(at, _)| *at);
             let own = if k < switch { &first } else { &second };
-            let behind = |back, apart: Span| ready.len().checked_sub(back).map(|at: usize| ready[at].0 + apart);
+            let behind = |n, apart: Span| ready.len().checked_sub(n).map(|at: usize| ready[at].0 + apart);
             let burst = both.burst() as usize;
             let held = behind(1, both.x_min()).max(behind(burst, both.interval()));
             let at = (begins + own.greedy((k - from) as u64 + 1)).max(held.unwrap_or(Span::ZERO));
