@@ -30,14 +30,21 @@ pub struct StandingSlot {
     pub tht: Span,
     /// Octets of each unit that it carries in a cycle.
     pub share: Octets,
+    /// Units of which it carries so much in a cycle.
+    pub units: u64,
 }
 
-/// The slots of a session that stands in the list with these.
-pub fn standing_slots(slots: &[Slot], parts: &[SessionSlot]) -> impl Iterator<Item = StandingSlot> {
-    parts.iter().map(|part| StandingSlot {
+/// The slots of a session of so many units a cycle that stands in the list with these.
+pub fn standing_slots(
+    slots: &[Slot],
+    parts: &[SessionSlot],
+    units: u64,
+) -> impl Iterator<Item = StandingSlot> {
+    parts.iter().map(move |part| StandingSlot {
         offset: offset_of(slots, part.index),
         tht: slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht),
         share: part.share,
+        units,
     })
 }
 
@@ -139,18 +146,30 @@ pub fn standing(
     request: &Request,
     params: &SegmentParams,
 ) -> Admitted {
-    let of = |part: &SessionSlot| slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht);
     // The units of one slot leave one after another in order; between several slots any may be the last.
     let pace = if parts.len() > 1 { request.pace } else { Pace::EVERY_CYCLE };
     let sending = parts.iter().map(|part| tht_shared(params, part.share, pace)).max();
-    let (first, last) = (parts.first().map_or(0, |part| part.index), parts.last().map_or(0, |p| p.index));
+    let sending = sending.unwrap_or(Span::ZERO);
+    stands(slots, parts.iter().map(|part| part.index), request, params, sending)
+}
+
+/// The same of slots with these indices, in their order, where a unit takes `sending` in a visit of its own.
+pub(crate) fn stands(
+    slots: &[Slot],
+    parts: impl Iterator<Item = usize> + Clone,
+    request: &Request,
+    params: &SegmentParams,
+    sending: Span,
+) -> Admitted {
+    let of = |index: usize| slots.get(index).map_or(Span::ZERO, |slot| slot.tht);
+    let (first, last) = (parts.clone().next().unwrap_or(0), parts.clone().last().unwrap_or(0));
     let all = reserved(slots);
     let need = nrt_need(params, all, is_strict(slots));
     let last_offset = offset_of(slots, last);
     Admitted {
-        tht: parts.iter().map(of).sum(),
+        tht: parts.map(of).sum(),
         offset: offset_of(slots, first),
-        bound: bound(params, request, last_offset, sending.unwrap_or(Span::ZERO)),
+        bound: bound(params, request, last_offset, sending),
         t_nrt: need.total(),
         gap: if request.periodic { gap_strict(params) } else { gap_early(params, &slots[..last]) },
         spare: params.trt.minus(all + need.total()),

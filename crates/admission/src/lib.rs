@@ -40,6 +40,7 @@ mod cable;
 pub mod certificate;
 mod clocks;
 pub mod cpu;
+mod enlarge;
 mod grow;
 mod half_duplex;
 mod link;
@@ -60,6 +61,7 @@ pub use cable::{
     link_capacity, link_cycle_min, link_window, refused_by_port, standing_on_link,
 };
 pub use clocks::Clocks;
+pub use enlarge::{Enlarged, Larger, PacketSlot, enlarge, kept, standing_packet_slots, standing_packets};
 pub use grow::{Growth, SessionSlot, StandingSlot, grow, shrunk, standing, standing_slots};
 pub use half_duplex::{BACKOFF_SLOTS, backoff_max, shared_buffer};
 pub use link::{Framing, LinkModel};

@@ -6,24 +6,27 @@ use crate::{Fault, holds, same};
 /// Packets that the search for the longest wait may look at.
 const PACKETS_MAX: u128 = 1 << 18;
 
-/// The slots of one moment, one behind another in the cycle, which carry each packet together: whole frames,
-/// or one slot the whole part. Packets leave in their order, and no slot stands idle while one waits. So they
-/// carry no less, at any time, than slots of fixed parts of each packet would, and no packet ends later than
-/// the last place of the slot that ends last.
+/// The slots of one moment, one behind another in the cycle. Packets leave in their order, and no slot stands
+/// idle while one waits.
+///
+/// Slots that carry whole packets carry in each cycle as many as all of them have places: a packet leaves at
+/// its place among these, or at a lower one of a later slot. Others carry each packet together, in whole
+/// frames. They carry no less, at any time, than slots of fixed parts of each packet would, and no packet
+/// ends later than the last place of the slot that ends last.
 pub(crate) fn check(slots: &[Rether], hop: &Hop<'_>, of: &Certificate<'_>) -> Result<(), Fault> {
     let (n, frame, packets) = (u128::from, &hop.frame, &of.packets);
-    slots.iter().try_for_each(|slot| one(slot, frame, packets))?;
-    let pace = |slot: &Rether| [slot.units, slot.cycles, slot.trt, slot.periodic];
+    let (frames, part) = part(frame, packets.octets, slots[0].cycles.max(1));
+    let is_whole = slots.iter().all(|of| of.octets >= part && (of.cycles == 1 || slots.len() == 1));
+    let places: u128 = if is_whole { slots.iter().map(|of| n(of.units)).sum() } else { n(slots[0].units) };
+    slots.iter().try_for_each(|slot| one(slot, places, frame, packets))?;
+    let pace = |slot: &Rether| [slot.cycles, slot.trt, slot.periodic, slot.units * u64::from(!is_whole)];
     holds(slots.iter().all(|slot| pace(slot) == pace(&slots[0])), Fault::Range("pace"))?;
-    let (frames, part) = part(frame, packets.octets, slots[0].cycles);
     let whole: u64 = slots.iter().map(|slot| slot.octets / (frame.mtu - frame.headers)).sum();
-    let carries = whole >= frames || slots.len() == 1 && slots[0].octets >= part;
-    holds(carries, Fault::Fails("slots carry a packet"))?;
-    let apart = |one: &Rether, next: &Rether| n(one.offset) + n(one.tht) <= n(next.offset);
-    holds(slots.is_sorted_by(apart), Fault::Range("offset"))?;
+    holds(is_whole || whole >= frames, Fault::Fails("slots carry a packet"))?;
+    holds(slots.is_sorted_by(|a, b| n(a.offset) + n(a.tht) <= n(b.offset)), Fault::Range("offset"))?;
     let most = |of: &dyn Fn(&Rether) -> u128| slots.iter().map(of).fold(0, u128::max);
-    // Of one slot packets leave in their order; of several any may be the last.
-    let sending = |slot: &Rether| n(slot.packet_time) * if slots.len() > 1 { n(slot.units) } else { 1 };
+    // Of slots of whole packets these leave in their order; of parts in several any may be the last.
+    let sending = |slot: &Rether| n(slot.packet_time) * if is_whole { 1 } else { places };
     let offset = |slot: &Rether| n(slot.offset) * n(1 - slot.periodic);
     let longest = most(&|slot| n(slot.wait)) + most(&offset) + most(&sending) + n(frame.host_slack);
     slots.iter().try_for_each(|slot| {
@@ -33,8 +36,8 @@ pub(crate) fn check(slots: &[Rether], hop: &Hop<'_>, of: &Certificate<'_>) -> Re
     })
 }
 
-/// One slot: its time, and what it leaves of the cycle.
-fn one(slot: &Rether, frame: &Frame, packets: &Packets) -> Result<(), Fault> {
+/// One slot: its time, and what it leaves of the cycle, of which all have so many places.
+fn one(slot: &Rether, places: u128, frame: &Frame, packets: &Packets) -> Result<(), Fault> {
     let (n, full) = (u128::from, frame.span(frame.mtu.into()));
     let flags = [slot.periodic, slot.joined, slot.receives];
     let is_pace = is_pace((slot.units, slot.cycles), slot.octets.max(packets.octets), frame);
@@ -47,7 +50,7 @@ fn one(slot: &Rether, frame: &Frame, packets: &Packets) -> Result<(), Fault> {
     same("tht", slot.tht, packet_time * n(slot.units) + ahead)?;
     let overhead = n(slot.broadcasts) + frame.span(0) * n(slot.stations);
     same("transit", slot.transit, 2 * full + overhead)?;
-    same("wait", slot.wait, wait(slot, packets)?)?;
+    same("wait", slot.wait, wait(slot, places, packets)?)?;
     // Repair A3: the reserve carries one full frame with its visit, and the way home.
     let floor = overhead + full.max(n(frame.prepare)) + n(frame.per_frame) + visit + n(slot.hop);
     holds(n(slot.t_nrt) >= floor, Fault::Fails("ordinary floor"))?;
@@ -79,9 +82,9 @@ pub(crate) fn time(frame: &Frame, octets: u64) -> u128 {
 /// The longest time from a packet's release to the begin of its place in a slot: slot by slot, for as long as
 /// the queue that a missed slot began lasts, or until both repeat. Where no packet behind those of one slot
 /// comes within a cycle, the queue ends with that slot.
-fn wait(slot: &Rether, packets: &Packets) -> Result<u128, Fault> {
+fn wait(slot: &Rether, units: u128, packets: &Packets) -> Result<u128, Fault> {
     let n = u128::from;
-    let (units, burst, trt) = (n(slot.units), n(packets.burst), n(slot.trt) * n(slot.cycles));
+    let (burst, trt) = (n(packets.burst), n(slot.trt) * n(slot.cycles));
     let released = |k: u128| k / burst * n(packets.counted_interval) + k % burst * n(packets.counted_x_min);
     let looked_at = if released(units) >= trt { units } else { burst * units };
     holds(looked_at <= PACKETS_MAX, Fault::Range("burst"))?;

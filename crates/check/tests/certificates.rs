@@ -3,8 +3,8 @@
 mod made;
 
 use made::{
-    Case, Drawing, Drawn, Owned, Part, any_case, any_units, made, made_of_parts, made_of_slots,
-    made_of_units, ns,
+    Case, Drawing, Drawn, Owned, Part, any_case, any_units, made, made_of_packets, made_of_parts,
+    made_of_slots, made_of_units, ns,
 };
 use proptest::prelude::*;
 use rota_admission::rtip::{Messages, Regulator};
@@ -62,9 +62,9 @@ proptest! {
     /// change.
     #[test]
     fn a_channel_of_one_segment_has_a_certificate_of_what_it_was_promised(
-        case in any_units(), kind in 0usize..3
+        case in any_units(), kind in 0usize..4
     ) {
-        let made = [made_of_units, made_of_slots, made_of_parts][kind];
+        let made = [made_of_units, made_of_slots, made_of_parts, made_of_packets][kind];
         let Some(mut owned) = made(&case) else { return Ok(()) };
         prop_assert_eq!(owned.check(), Ok(()));
         for at in 0..owned.numbers().len() {
@@ -258,7 +258,7 @@ fn a_booked_channel_has_a_certificate_of_every_set_in_its_life() {
             assert_eq!(shares.len(), 2);
             shares[1].from = shares[0].from;
         });
-        assert_eq!(twice, Err(Fault::Fails("slots carry a packet")), "no whole frame in either slot");
+        assert_eq!(twice, Err(Fault::Range("offset")), "two slots at one place");
         let back = owned.changed(|of| {
             let Part::Rether(shares) = &mut of.hops[1].2 else { unreachable!("it is a ring") };
             (shares[0].from, shares[1].from) = (1, 0);

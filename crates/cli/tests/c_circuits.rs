@@ -69,7 +69,7 @@ fn a_guaranteed_circuit_in_c_keeps_its_rate() {
     // The last two TPDUs may be handed over at once; nothing leaves before its turn.
     assert!(took >= rota::Span::from_millis(1_900), "two seconds of octets in {took}");
     lab.wait_for_mode(1, "plain");
-    let taker = listening(&lab, &vc, &["take", "7"]);
+    let _taker = listening(&lab, &vc, &["take", "7"]);
     let refused = start(&lab, 1, &vc, &["give", "n2", "7", "10", "99000000"]).finish();
     assert_eq!(refused.code(), 1);
     assert!(refused.err.contains("fits"), "it says no number: {}", refused.err);

@@ -55,6 +55,14 @@ pub enum MediumEvent {
         /// Why, and what would be granted.
         refusal: Refusal,
     },
+    /// A session of packets was asked to carry more where it stands.
+    Enlarged {
+        /// Whose.
+        session: SessionId,
+        /// The proof's figures with the slots that it now has; or why it keeps what it had, and the largest
+        /// packet that would be granted.
+        answer: Result<Admitted, Refusal>,
+    },
     /// A reservation is gone: this station was declared dead, or the ring was dissolved under it.
     ReservationLost {
         /// Whose.

@@ -504,6 +504,8 @@ impl Channels {
             MediumEvent::Doubted { mac } => self.on_doubted(now, mac, segment),
             MediumEvent::Struck(excluded) => self.events.push_back(ChannelEvent::Struck(excluded)),
             MediumEvent::TakenForDead => self.doubt_at_once(now),
+            // Only a hop's share is asked for more so.
+            MediumEvent::Enlarged { .. } => {}
             MediumEvent::ModeChanged => self.on_mode_changed(now, segment),
         }
         self.tick(now, segment);

@@ -1,6 +1,8 @@
 //! Channels across segments that get another contract while units are sent.
 
 use crate::hops::Net;
+use rota_admission::Clocks;
+use rota_admission::certificate::{FrameTerms, RetherTerms};
 use rota_contract::{AskedChange, AskedTerms, CloseCause, NodeId};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{
@@ -412,10 +414,68 @@ fn a_change_needs_the_greater_of_both_contracts() {
         assert!(open.changes(&slower), "{kinds:?}: larger units, and half as many");
         assert!(open.changes(&AskedChange { period: Some(PERIOD), ..size(percent(40)) }), "{kinds:?}: more");
         let fits = open.changes(&size(percent(60)));
-        assert_eq!(fits, !kinds.contains(&Rether), "{kinds:?}: a share of a segment does not grow");
+        assert!(fits, "{kinds:?}: more");
+        assert!(open.changes(&size(percent(70))), "{kinds:?}: 70 percent in the place of 60");
+        assert!(open.changes(&size(percent(60))), "{kinds:?}: and back");
         assert_eq!(open.held(), before, "{kinds:?}");
         open.net.run(ms(600));
         open.check();
         open.close();
     }
+}
+
+/// RETHER-2.3-14: what a segment cannot carry is refused, with both numbers, and the share is what it was;
+/// so it is when another hop refuses.
+#[test]
+fn a_share_of_a_segment_that_cannot_grow_stays_what_it_was() {
+    for kinds in [&[Rether, Link][..], &[Link, Rether]] {
+        let mut open = loaded(kinds, ms(180));
+        let (held, reserved) = (open.held(), open.reserved());
+        let quicker = AskedChange { period: Some(ms(20)), ..size(percent(60)) };
+        assert!(!open.changes(&quicker), "{kinds:?}: 120 percent");
+        open.net.run(ms(600));
+        assert_eq!((open.held(), open.reserved()), (held, reserved), "{kinds:?}");
+        let denied = open.kept.iter().find_map(|(_, event)| match event {
+            ChannelEvent::ChangeDenied { denied, .. } => Some(*denied),
+            _ => None,
+        });
+        assert!(denied.is_some_and(|denied| denied.margin_ns > 0), "{kinds:?}: {denied:?}");
+        open.check();
+        open.close();
+    }
+}
+
+/// A share that has grown is stated by each of its slots, which carry the packets together.
+#[test]
+fn a_share_that_has_grown_states_its_slots_for_the_certificate() {
+    let mut open = loaded(&[Rether, Link], ms(180));
+    // Another channel's slot stands behind that of this one.
+    open.net.nodes[2].listen(SERVICE);
+    let (now, traffic) = (open.net.now, TrafficSpec::fixed(1_000, PERIOD, false));
+    let request = OpenRequest { to: Destination::Node(id(2)), service: SERVICE, traffic };
+    let other = open.net.nodes[FROM].open_beyond(now, &request, Beyond::default()).expect("sound");
+    open.net.drain(FROM);
+    let second = open.until(2, |event| match event {
+        ChannelEvent::Incoming { channel, .. } => Some(*channel),
+        _ => None,
+    });
+    let now = open.net.now;
+    assert!(open.net.nodes[2].accept(now, second));
+    open.net.drain(2);
+    open.until(FROM, |event| match event {
+        ChannelEvent::Opened { channel, .. } if *channel == other => Some(()),
+        _ => None,
+    });
+    assert!(open.changes(&size(percent(70))));
+    let detail = open.net.nodes[FROM].detail(open.sending).expect("it is sent here");
+    let part = rota_wire::RcapTerms::parse(&detail.hops[0].0.terms).expect("its part");
+    let mut numbers = part.numbers();
+    FrameTerms::read(&mut numbers).expect("the cost of a frame");
+    let slots: Vec<_> = std::iter::from_fn(|| RetherTerms::read(&mut numbers)).collect();
+    let packets = detail.terms.messages.packets(detail.terms.packet_max).expect("sound");
+    let traffic = Clocks::APART.counted(&packets.traffic);
+    let cycle = Span::from_nanos(slots[0].trt);
+    assert_eq!(slots.len(), 2);
+    assert_eq!(slots.iter().map(|slot| slot.units).sum::<u64>(), traffic.half_open(cycle));
+    assert!(slots.iter().all(|slot| slot.octets == packets.octets.get() && slot.bound == slots[0].bound));
 }

@@ -124,7 +124,7 @@ impl StandingShare<'_> {
     /// The slot of the grant.
     pub fn slot(&self) -> StandingSlot {
         let Admitted { offset, tht, .. } = self.admitted;
-        StandingSlot { offset, tht, share: self.unit_share() }
+        StandingSlot { offset, tht, share: self.unit_share(), units: self.pace.units() }
     }
 
     /// The numbers of a share of one slot, as it was granted. `None` where that does not carry this traffic.
@@ -138,7 +138,7 @@ impl StandingShare<'_> {
         let Self { params, pace, admitted, .. } = *self;
         let link = &params.link;
         let packet_time = tht_shared_joined(params, slot.share, Pace::EVERY_CYCLE);
-        let (units, visit) = (packet_time * pace.units(), link.per_visit + link.hop);
+        let (units, visit) = (packet_time * slot.units, link.per_visit + link.hop);
         // The slot shows if it begins a visit, and if that may begin behind a frame to its station. One that
         // a change has left longer is stated with no more than it needs.
         let rest = slot.tht.checked_sub(units)?;
@@ -150,6 +150,7 @@ impl StandingShare<'_> {
         let wait = worst_wait(&self.traffic, pace, params.trt * pace.cycles(), packet_time).ok()?;
         Some(RetherTerms {
             octets: slot.share.get().checked_sub(self.headers().get())?,
+            units: slot.units,
             offset: slot.offset.as_nanos(),
             periodic: self.periodic.into(),
             joined: (alone == Span::ZERO).into(),

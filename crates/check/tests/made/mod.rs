@@ -11,8 +11,9 @@ use rota_admission::rtip::{Flow as PortFlow, Messages, Regulator, Traffic};
 use rota_admission::search::largest;
 use rota_admission::subnet::{Ask, Offer, PortLoad, RetherSegment, Subnet, packet_span_up, payload_max};
 use rota_admission::{
-    Admitted, Clocks, Framing, Growth, LinkModel, Pace, Request, SegmentParams, SessionSlot, Slot, admit,
-    admit_on_link, grow, standing, standing_slots,
+    Admitted, Clocks, Enlarged, Framing, Growth, Larger, LinkModel, Pace, PacketSlot, Request, SegmentParams,
+    SessionSlot, Slot, admit, admit_on_link, enlarge, grow, kept, standing, standing_packet_slots,
+    standing_packets, standing_slots,
 };
 use rota_check::{
     Certificate, Channel, Fault, Flow, Frame, Hop, HopTerms, Kind, Network, Packets, Port, Promise, Rether,
@@ -508,10 +509,54 @@ pub fn made_of_parts(case: &Units) -> Option<Owned> {
     let messages = messages(case, &asked, &params);
     let standing = standing_share(&messages, &asked, admitted, &params);
     let granted = standing.share().expect("the slots carry it");
-    let terms = standing_slots(&list, &parts).map(|slot| standing.slot_terms(&granted, &slot));
+    let terms =
+        standing_slots(&list, &parts, asked.pace.units()).map(|slot| standing.slot_terms(&granted, &slot));
     let terms: Vec<RetherTerms> = terms.map(|terms| terms.expect("as long as its part")).collect();
     let offer = standing.offer(&granted);
     assert_eq!(offer.delay, admitted.bound, "the certificate proves what was promised");
+    Some(of_one_hop(messages, offer, standing.frame(), NetworkTerms::Rether(&terms)))
+}
+
+/// The same of a share of packets, of fewer and smaller ones first, that stands before others: each of its
+/// slots carries some of the packets.
+pub fn made_of_packets(case: &Units) -> Option<Owned> {
+    let (period, octets, burst, drawn) = case;
+    let params = drawn.segment(&[]).params;
+    let (x_min, s_max) = (ns(period / 8), Octets::new(octets % 1_400 + 30));
+    let messages = Messages { x_min, x_ave: x_min + ns(7), interval: (x_min + ns(7)) * *burst, s_max };
+    let traffic = messages.packets(s_max).ok()?.traffic;
+    let pace = Pace::of_packets(traffic.half_open(params.trt).max(1))?;
+    let [periodic, receives, _] = drawn.flags;
+    let asked = Request { station: 3, unit_octets: s_max, pace, periodic, receives, partition: 0 };
+    let (packets, from) = ((pace.units() / 2).max(1), Octets::new(s_max.get() / 2 + 10));
+    let first = Request { unit_octets: from, pace: Pace::of_packets(packets)?, ..asked };
+    let admitted = admit(&[], &first, &params).ok()?;
+    let own = Slot { station: 3, tht: admitted.tht, periodic, partition: 0 };
+    let mut list = [vec![own], drawn.slots()].concat();
+    let mut parts = vec![PacketSlot { index: 0, octets: from, packets }];
+    match enlarge(&list, &parts, from, &asked, &params).ok()? {
+        Enlarged::Nothing => {}
+        Enlarged::Widened(Larger { octets, packets, tht }) => {
+            (list[0].tht, parts[0].octets, parts[0].packets) = (tht, octets, packets);
+        }
+        Enlarged::Added(Larger { octets, packets, tht }) => {
+            parts.push(PacketSlot { index: list.len(), octets, packets });
+            list.push(Slot { tht, ..own });
+        }
+    }
+    let keeps: Vec<u64> = kept(&parts, s_max, pace.units(), &params).collect();
+    for (part, keeps) in parts.iter_mut().zip(keeps) {
+        list[part.index].tht = list[part.index].tht.minus(part.saves(s_max, keeps, &params));
+        (part.octets, part.packets) = (s_max, keeps);
+    }
+    parts.retain(|part| part.packets > 0);
+    let admitted = standing_packets(&list, &parts, &asked, &params);
+    let standing = standing_share(&messages, &asked, admitted, &params);
+    let granted = standing.share().expect("the slots carry it");
+    let terms = standing_packet_slots(&list, &parts).map(|slot| standing.slot_terms(&granted, &slot));
+    let terms: Vec<RetherTerms> = terms.map(|terms| terms.expect("as long as its part")).collect();
+    assert_eq!(terms.iter().map(|slot| slot.units).sum::<u64>(), pace.units());
+    let offer = standing.offer(&granted);
     Some(of_one_hop(messages, offer, standing.frame(), NetworkTerms::Rether(&terms)))
 }
 

@@ -42,6 +42,7 @@ mod claim;
 mod contested;
 mod counters;
 mod ended;
+mod enlarge;
 mod form;
 mod groups;
 mod handle;

@@ -353,7 +353,9 @@ fn visit_shares(shares: &Shares, visit: &mut dyn Visit) {
         visit.word(u64::from(unit_octets_max) << 4 | session.state as u64);
         visit.word(u64::from(partition) << 48 | pace.units() << 16 | pace.cycles());
         visit.word(session.resize.map_or(0, |(octets, may)| u64::from(octets) << 1 | u64::from(may)));
-        visit.word(session.less.map_or(0, |(octets, pace)| u64::from(octets) << 16 | pace.units()));
+        for change in [session.less, session.more] {
+            visit.word(change.map_or(0, |(octets, pace)| u64::from(octets) << 16 | pace.units()));
+        }
     }
     for part in parts {
         visit.word(part.session.0);
@@ -363,7 +365,7 @@ fn visit_shares(shares: &Shares, visit: &mut dyn Visit) {
             Fate::Due(share) => (2, share),
         };
         visit.word(u64::from(part.share) << 2 | fate);
-        visit.word(u64::from(share));
+        visit.word(u64::from(part.units) << 32 | u64::from(share));
     }
 }
 
@@ -391,7 +393,8 @@ fn visit_hold(visit: &mut dyn Visit, hold: &Hold, cap: Span) {
         Stage::Begin => visit.word(0),
         Stage::Slot { index, opens, used, number: _ } => {
             visit.word(1 | (*index as u64) << 3);
-            visit.word(used.get());
+            visit.word(used.wire.get());
+            visit.word(used.cost.as_nanos());
             visit.until(*opens);
         }
         Stage::Nrt { number: _ } => visit.word(2),

@@ -11,9 +11,7 @@ use super::outbox::Pending;
 use crate::door::StationId;
 use crate::door::{SessionId, Share};
 use crate::event::MediumEvent;
-use rota_admission::{
-    Admitted, Growth, Pace, Request, SessionSlot, admit, grow, shrunk, standing, standing_slots,
-};
+use rota_admission::{Growth, Pace, Request, admit, grow, shrunk, standing, standing_slots};
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{MAX_SLOTS, Slot, SlotList, StationSet, Token};
 
@@ -34,6 +32,8 @@ pub(super) struct SlotUse {
     pub(super) session: SessionId,
     /// Octets of each unit that it carries in a cycle.
     pub(super) share: u32,
+    /// Units of which it carries so much: those of its session's pace, or fewer whole packets.
+    pub(super) units: u32,
     pub(super) fate: Fate,
 }
 
@@ -68,6 +68,8 @@ pub(super) struct Session {
     pub(super) resize: Option<(u32, bool)>,
     /// The smaller packets and the pace that it has from the next visit on.
     pub(super) less: Option<(u32, Pace)>,
+    /// The larger packets and the pace that it asks for.
+    pub(super) more: Option<(u32, Pace)>,
 }
 
 impl Rether {
@@ -81,8 +83,8 @@ impl Rether {
         if self.joins_group(id, &share) {
             return;
         }
-        let (state, resize, less) = (SessionState::Waiting, None, None);
-        self.shares.sessions.push(Session { id, share, state, resize, less });
+        let (state, resize, less, more) = (SessionState::Waiting, None, None, None);
+        self.shares.sessions.push(Session { id, share, state, resize, less, more });
         self.ask_for_token(now);
     }
 
@@ -122,33 +124,6 @@ impl Rether {
         }
     }
 
-    /// A session whose packets are no larger and no more in a cycle than before gives back what it needs no
-    /// more, at the next visit. No promise is touched: slots behind its own get earlier.
-    pub fn lessen(&mut self, id: SessionId, share: &Share) {
-        let Share { unit_octets_max, pace, .. } = *share;
-        let Some(session) = self.session(id) else { return };
-        let had = session.share;
-        let is_less = unit_octets_max <= had.unit_octets_max && pace.units() <= had.pace.units();
-        if is_less && (unit_octets_max, pace) != (had.unit_octets_max, had.pace) {
-            // Its slot brings the token within a cycle.
-            session.less = Some((unit_octets_max, pace));
-        }
-    }
-
-    /// The figures that a session will have once it has given back what this share does not need.
-    pub fn lessened(&self, id: SessionId, share: &Share) -> Option<Admitted> {
-        let (token, params) = (self.list()?, self.settings.params(self.ring_size()));
-        let session = self.shares.sessions.iter().find(|session| session.id == id)?;
-        let nth = self.shares.parts.iter().position(|part| part.session == id)?;
-        let index = self.own_slot(token, nth)?;
-        let (mut slots, count) = admission_slots(token.slots.as_slice());
-        let (carried, saved) = self.lessening(&session.share, share);
-        slots[index].tht = slots[index].tht.minus(saved);
-        let request = self.request_of(share, share.unit_octets_max);
-        let part = SessionSlot { index, share: carried };
-        Some(standing(&slots[..count], &[part], &request, &params))
-    }
-
     /// True if a smaller size that was asked for may take effect at the next visit.
     pub fn may_shrink(&mut self, id: SessionId, allowed: bool) {
         if let Some((_, may)) = self.session(id).and_then(|session| session.resize.as_mut()) {
@@ -162,8 +137,8 @@ impl Rether {
         let id = self.holder(id);
         let session = self.shares.sessions.iter().find(|session| session.id == id);
         let units = session.map_or(1, |session| session.share.pace.units() as usize);
-        let slots = self.shares.parts.iter().filter(|part| part.session == id).count();
-        units * slots.max(1)
+        let parts = self.shares.parts.iter().filter(|part| part.session == id);
+        parts.map(|part| part.units as usize).sum::<usize>().max(units)
     }
 
     /// The largest unit of a session; `None` when it has no such session.
@@ -236,7 +211,7 @@ impl Rether {
     }
 
     /// Which slot in the list is the n-th of this station's.
-    fn own_slot(&self, token: &Token, nth: usize) -> Option<usize> {
+    pub(super) fn own_slot(&self, token: &Token, nth: usize) -> Option<usize> {
         let mine =
             token.slots.as_slice().iter().enumerate().filter(|(_, slot)| slot.station == self.own.station);
         mine.map(|(at, _)| at).nth(nth)
@@ -285,36 +260,6 @@ impl Rether {
         shorten(&mut token.slots.as_mut_slice()[index], saved);
     }
 
-    /// Of a share in the place of a larger one: the octets of each unit that it carries in a cycle, and the
-    /// time that its slot needs no more.
-    fn lessening(&self, had: &Share, share: &Share) -> (Octets, Span) {
-        let params = self.settings.params(self.ring_size());
-        let taken = |of: &Share| {
-            let carried = of.pace.share(Octets::new(of.unit_octets_max.into()), &params.link.framing);
-            (carried, rota_admission::tht_shared_joined(&params, carried, of.pace))
-        };
-        let ((_, before), (carried, behind)) = (taken(had), taken(share));
-        (carried, before.minus(behind))
-    }
-
-    /// Shares of which less is needed. The list may have lost a slot meanwhile, as in [`Self::cut_part`].
-    fn lessen_sessions(&mut self, token: &mut Token) {
-        for at in 0..self.shares.sessions.len() {
-            let session = &mut self.shares.sessions[at];
-            let less = session.less.filter(|_| session.state == SessionState::Reserved);
-            let Some((unit_octets_max, pace)) = less else { continue };
-            let (id, had) = (session.id, session.share);
-            let share = Share { unit_octets_max, pace, ..had };
-            (session.less, session.share) = (None, share);
-            let (carried, saved) = self.lessening(&had, &share);
-            let Some(nth) = self.shares.parts.iter().position(|part| part.session == id) else { continue };
-            self.shares.parts[nth].share = carried.get() as u32;
-            if let Some(index) = self.own_slot(token, nth) {
-                shorten(&mut token.slots.as_mut_slice()[index], saved);
-            }
-        }
-    }
-
     fn close_parts(&mut self, token: &mut Token, doomed: impl Fn(&SlotUse) -> bool) {
         while let Some(nth) = self.shares.parts.iter().position(&doomed) {
             if let Some(slot) = self.own_slot(token, nth) {
@@ -326,7 +271,7 @@ impl Rether {
 
     /// Closes one slot by the rule of the room that admitted it, so that the slot which now leads a visit
     /// pays for its hop (REPAIR-A7).
-    fn remove_slot(&self, token: &mut Token, at: usize) {
+    pub(super) fn remove_slot(&self, token: &mut Token, at: usize) {
         let (mut slots, count) = admission_slots(token.slots.as_slice());
         let params = self.settings.params(self.ring_size());
         let left = rota_admission::close_slot(&mut slots[..count], at, &params);
@@ -344,7 +289,7 @@ impl Rether {
     }
 
     /// The request of this station for a share, with units of so many octets.
-    fn request_of(&self, share: &Share, octets: u32) -> Request {
+    pub(super) fn request_of(&self, share: &Share, octets: u32) -> Request {
         let unit_octets = Octets::new(u64::from(octets));
         let (station, receives) = (self.own.station, self.shares.receives);
         let Share { pace, periodic, partition, .. } = *share;
@@ -378,7 +323,7 @@ impl Rether {
         let (_, parts) = self.parts_of(token, session);
         let params = self.settings.params(self.ring_size());
         let admitted = standing(&slots[..count], &parts, &request, &params);
-        let slots = standing_slots(&slots[..count], &parts).collect();
+        let slots = standing_slots(&slots[..count], &parts, request.pace.units()).collect();
         self.event(MediumEvent::Resized { session, unit_octets_max: octets, admitted, slots });
     }
 
@@ -426,7 +371,7 @@ impl Rether {
                 }
                 Ok(Growth::Added { share, tht, kept }) => {
                     self.shares.parts[nth].fate = Fate::Relieved(kept.get() as u32);
-                    self.append(token, id, share, tht, &request);
+                    self.append(token, whole_part(id, share, &request), tht, &request);
                 }
                 Err(refusal) => {
                     self.event(MediumEvent::NotResized { session: id, refusal });
@@ -435,14 +380,15 @@ impl Rether {
             }
             self.resized(token, at, octets);
         }
+        self.enlarge_sessions(token);
     }
 
     /// A slot at the end of the list, behind which nobody is.
-    fn append(&mut self, token: &mut Token, session: SessionId, share: Octets, tht: Span, of: &Request) {
+    pub(super) fn append(&mut self, token: &mut Token, part: SlotUse, tht: Span, of: &Request) {
         let Request { station, periodic, partition, .. } = *of;
         let slot = Slot { station, tht_ns: tht.as_nanos() as u32, periodic, partition };
         assert!(token.slots.push(slot), "admission counts slots");
-        self.shares.parts.push(SlotUse { session, share: share.get() as u32, fate: Fate::Stays });
+        self.shares.parts.push(part);
     }
 
     /// A slot has had its turn: the one that it relieves can be cut.
@@ -470,7 +416,7 @@ impl Rether {
             match admit(&slots[..count], &request, &params) {
                 Ok(admitted) => {
                     let share = request.pace.share(request.unit_octets, &params.link.framing);
-                    self.append(token, id, share, admitted.tht, &request);
+                    self.append(token, whole_part(id, share, &request), admitted.tht, &request);
                     self.shares.sessions[at].state = SessionState::Reserved;
                     self.event(MediumEvent::Reserved { session: id, admitted });
                     self.group_reserved(id, admitted);
@@ -548,8 +494,14 @@ impl Rether {
 }
 
 /// A slot is shorter by so much.
-fn shorten(slot: &mut Slot, saved: Span) {
+pub(super) fn shorten(slot: &mut Slot, saved: Span) {
     slot.tht_ns = Span::from_nanos(u64::from(slot.tht_ns)).minus(saved).as_nanos() as u32;
+}
+
+/// A slot for all units of a session's pace.
+fn whole_part(session: SessionId, share: Octets, of: &Request) -> SlotUse {
+    let (share, units) = (share.get() as u32, of.pace.units() as u32);
+    SlotUse { session, share, units, fate: Fate::Stays }
 }
 
 /// The reservation list as the admission tests read it.

@@ -27,13 +27,22 @@ pub(super) enum Stage {
     Begin,
     /// In the slot with this index, which opens at `opens`; what of its share is used, and its grants'
     /// number.
-    Slot { index: usize, opens: Instant, used: Octets, number: u32 },
+    Slot { index: usize, opens: Instant, used: Used, number: u32 },
     /// In a non-real-time visit, with its grants' number.
     Nrt { number: u32 },
     /// The token rests until the next cycle.
     Rest { until: Instant },
     /// Everything is said; to whom it goes next.
     Leave { to: StationId },
+}
+
+/// What frames have used of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    /// Octets on the wire.
+    pub(super) wire: Octets,
+    /// The time that they are charged, their host's included.
+    pub(super) cost: Span,
 }
 
 /// How often a drowsy ring visits everybody: about once a second at 30 Hz.
@@ -89,9 +98,10 @@ impl Rether {
     /// A frame of so many octets, from the destination address on, has left under the grant.
     pub fn spent(&mut self, now: Instant, octets: u16) {
         let wire = self.settings.link.framing.wire_octets(payload_of(octets));
+        let cost = self.settings.link.frame_cost(self.frame_time(octets));
         self.charge_octets(now, octets);
         if let Some(Hold { stage: Stage::Slot { used, .. }, .. }) = self.mode.hold_mut() {
-            *used = *used + wire;
+            (used.wire, used.cost) = (used.wire + wire, used.cost + cost);
         }
     }
 
@@ -280,7 +290,7 @@ impl Rether {
         // Every slot of a strict ring waits for c_k + Off_i.
         let opens = if strict { (self.mode.clock().start + offset).max(card_free) } else { card_free };
         let number = self.next_grant();
-        self.stage(Stage::Slot { index, opens: opens.max(now), used: Octets::ZERO, number })
+        self.stage(Stage::Slot { index, opens: opens.max(now), used: Used::default(), number })
     }
 
     /// Which of this station's slots this one is.
@@ -290,7 +300,7 @@ impl Rether {
         Some(before.iter().filter(|slot| slot.station == self.own.station).count())
     }
 
-    fn slot(&mut self, now: Instant, index: usize, opens: Instant, (used, number): (Octets, u32)) -> Turn {
+    fn slot(&mut self, now: Instant, index: usize, opens: Instant, (used, number): (Used, u32)) -> Turn {
         if now < opens || !self.card_has_room(now) {
             return Turn::Wait;
         }
@@ -301,16 +311,23 @@ impl Rether {
     }
 
     /// The right to send what is left of a slot's share of this cycle.
-    fn slot_grant(&self, index: usize, opens: Instant, used: Octets, number: u32) -> Option<Grant> {
+    fn slot_grant(&self, index: usize, opens: Instant, used: Used, number: u32) -> Option<Grant> {
         let hold = self.mode.hold()?;
         let part = self.shares.parts.get(self.nth_own_slot(index)?)?;
         let session = self.shares.sessions.iter().find(|session| session.id == part.session)?;
         let (link, share) = (&self.settings.link, Octets::new(u64::from(part.share)));
-        let all = link.framing.unit_wire_octets(share).get() * session.share.pace.units();
-        let budget = link.rate.span_of_up(Octets::new(all.saturating_sub(used.get())));
+        let units = u64::from(part.units);
+        let budget = if link.framing.frames_of(share) == 1 {
+            // Packets of several sizes may leave: each is charged as admission counts it, however short.
+            let left = (link.unit_span_joined_up(share) * units).minus(used.cost);
+            if left < link.frame_cost(Span::ZERO) { Span::ZERO } else { left.minus(link.per_frame) }
+        } else {
+            let all = link.framing.unit_wire_octets(share).get() * units;
+            link.rate.span_of_up(Octets::new(all.saturating_sub(used.wire.get())))
+        };
         let stamp = (hold.stamp.generation, hold.stamp.seq);
         let (port, not_after, lane) = (self.port, hold.lease_end, Lane::RealTime(session.id));
-        let most = session.share.pace.units() as u32;
+        let most = part.units;
         Some(Grant { port, lane, number, opens, most, budget, not_after, stamp })
     }
 

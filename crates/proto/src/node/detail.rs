@@ -184,6 +184,17 @@ impl Node {
     /// The offer of a share that a medium has granted to a hop. Its part of the certificate is kept until the
     /// accept comes back.
     pub(super) fn offer_of(&mut self, entry: EntryId, hop: ChannelId, admitted: &Admitted) -> HopOffer {
+        self.offer_in_slots(entry, hop, admitted, &[])
+    }
+
+    /// The same where a change has split the share of a RETHER segment in these slots.
+    pub(super) fn offer_in_slots(
+        &mut self,
+        entry: EntryId,
+        hop: ChannelId,
+        admitted: &Admitted,
+        slots: &[StandingSlot],
+    ) -> HopOffer {
         if let Some(offer) = self.offer_of_link(entry, hop, admitted.bound) {
             return offer;
         }
@@ -195,7 +206,7 @@ impl Node {
         let plain = HopOffer { percent, ..hop_offer(admitted.bound, kind) };
         let part = held.zip(port).and_then(|(held, port)| match held.group {
             Some(group) => offer_of_member(port, &held.ask, &group, admitted),
-            None => part_of_hop(port, &held.ask, admitted),
+            None => part_of_hop(port, &held.ask, admitted, slots),
         });
         let (Some((offer, terms)), Some(across)) = (part, &mut self.across) else { return plain };
         across.parts.insert(entry, terms);
@@ -247,7 +258,12 @@ fn hop_offer(bound: Span, medium: u8) -> HopOffer {
 
 /// The offer and the part of a hop with a share of a RETHER segment. The bound of the grant is that of
 /// packets no closer than its slots; the offer has that of the channel's own packets.
-fn part_of_hop(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<(Offer, Vec<u8>)> {
+fn part_of_hop(
+    port: &Port,
+    ask: &Ask,
+    admitted: &Admitted,
+    slots: &[StandingSlot],
+) -> Option<(Offer, Vec<u8>)> {
     let settings = rether_settings(port)?;
     let params = settings.params(port.medium().stations());
     let octets = u32::try_from(ask.octets.get()).ok()?;
@@ -262,7 +278,12 @@ fn part_of_hop(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<(Offer, Ve
         periodic,
         admitted: *admitted,
     };
-    part(&standing, &[])
+    part(&standing, if slots.len() > 1 { slots } else { &[] })
+}
+
+/// The offer alone.
+pub(super) fn offer_of_share(port: &Port, ask: &Ask, admitted: &Admitted) -> Option<Offer> {
+    part_of_hop(port, ask, admitted, &[]).map(|(offer, _)| offer)
 }
 
 /// The offer of a hop that is a member of a group, whose share carries all members that send at once. A

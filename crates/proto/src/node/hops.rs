@@ -364,6 +364,7 @@ impl Node {
         match found {
             Found::Reserved(hop, admitted) => self.hops.on_reserved(hop, admitted),
             Found::Refused(hop, refusal) => self.hops.on_refused(hop, refusal),
+            Found::Enlarged(hop, answer) => self.on_enlarged_hop(now, hop, answer),
             Found::Lost(hop) => self.hops.on_lost(hop, CloseCause::ReservationLost),
             Found::Released(hop) => self.hops.on_released(hop),
             Found::Gone(mac, cause) => {

@@ -226,7 +226,7 @@ pub(super) fn denied_by(error: &HopError) -> HopDenied {
 }
 
 /// The refusal of a medium. It names packets, which the program of a channel across segments does not state.
-fn denied_by_medium(refusal: &Refusal) -> HopDenied {
+pub(super) fn denied_by_medium(refusal: &Refusal) -> HopDenied {
     let denied = HopDenied::from(Denied::new(refusal.test.of_hop(), refusal.margin));
     HopDenied { part: part_of(refusal.partition), free_until: refusal.free_until, ..denied }
 }

@@ -8,7 +8,7 @@ use crate::io::{ChannelId, FrameBuf, Output, UnitFate, UnitRef, session_of};
 use crate::rtip::packets::{NotTaken, Packets};
 use crate::rtip::{HopCounts, HopShare, HopSpec, PacketCounters};
 use rota_admission::rtip::{Chance, Denied, Traffic};
-use rota_admission::{Admitted, LINK_AHEAD};
+use rota_admission::{Admitted, LINK_AHEAD, StandingSlot};
 use rota_medium::BODY;
 use rota_medium::door::{self, Grant, MediumKind};
 use rota_medium::link::FlowPort;
@@ -50,14 +50,18 @@ impl Port {
         self.counters.packets.ended += self.counters.packets.given_up - given_up;
         self.counters.packets.given_up = given_up;
         if let Some(packets) = self.units.packets_mut(hop) {
+            let (rest, told) = (packets.give_up_rest(), packets.told().unwrap_or(hop));
             packets.settle_contract();
+            if let Some(unit) = rest {
+                self.source_unit_over(now, told, &unit, UnitFate::Dropped);
+            }
         }
         self.look_for_eligible();
         self.lessen(now, hop, share);
     }
 
-    /// The figures of a hop's share of a RETHER segment once it has become this one.
-    pub(crate) fn lessened(&self, hop: ChannelId, share: &HopShare) -> Option<Admitted> {
+    /// The figures and the slots of a hop's share of a RETHER segment once it has become this one.
+    pub(crate) fn lessened(&self, hop: ChannelId, share: &HopShare) -> Option<(Admitted, Vec<StandingSlot>)> {
         self.medium.lessened(session_of(hop), &share.of_port())
     }
 
@@ -84,7 +88,8 @@ impl Port {
         true
     }
 
-    /// Has the share of a hop carry these packets, within `most` at most; its bound from now on.
+    /// Has the share of a hop carry these packets, within `most` at most; its bound from now on. None where
+    /// the medium answers later, by an event.
     ///
     /// # Errors
     /// They do not fit. The share is what it was.
@@ -94,7 +99,7 @@ impl Port {
         hop: ChannelId,
         share: &HopShare,
         bounds: (Span, Span),
-    ) -> Result<Span, (Denied, Option<Octets>)> {
+    ) -> Result<Option<Span>, (Denied, Option<Octets>)> {
         let enlarged = self.medium.enlarge(now, session_of(hop), &share.of_port(), bounds);
         self.heed(now);
         enlarged
@@ -252,6 +257,16 @@ impl Port {
         self.frame_time(octets) + transit
     }
 
+    /// A unit of a source is over, and its program hears of it.
+    fn source_unit_over(&mut self, at: Instant, channel: ChannelId, unit: &UnitRef, fate: UnitFate) {
+        self.ended_octets = unit.octets;
+        match fate {
+            UnitFate::Sent => self.counters.units_sent += 1,
+            UnitFate::Dropped => self.counters.units_dropped += 1,
+        }
+        self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
+    }
+
     /// The first packet of a hop has left, or is given up.
     pub(super) fn end_packet(&mut self, now: Instant, hop: ChannelId, at: Instant, fate: UnitFate) {
         let Some(packets) = self.units.packets_mut(hop) else { return };
@@ -263,14 +278,9 @@ impl Port {
             UnitFate::Sent => self.counters.packets.sent += left.packets,
             UnitFate::Dropped => self.counters.packets.given_up += left.packets,
         }
+        let told = packets.told().unwrap_or(hop);
         if let Some(unit) = left.unit {
-            self.ended_octets = unit.octets;
-            match fate {
-                UnitFate::Sent => self.counters.units_sent += 1,
-                UnitFate::Dropped => self.counters.units_dropped += 1,
-            }
-            let channel = packets.told().unwrap_or(hop);
-            self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
+            self.source_unit_over(at, told, &unit, fate);
         }
         for _ in 0..left.packets {
             self.medium.note_units(now, session_of(hop), door::Units::Leave);

@@ -3,8 +3,8 @@
 //! Most calls are the door that every medium has (`medium/src/door.rs`). The part at the end is RETHER's own:
 //! another medium answers it with nothing.
 
-use rota_admission::Admitted;
-use rota_admission::rtip::{Chance, Denied, NodeTest};
+use rota_admission::rtip::{Chance, Denied};
+use rota_admission::{Admitted, StandingSlot};
 use rota_contract::NodeId;
 use rota_medium::door::PartitionLoad;
 use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, GroupLoad, Identity, Note};
@@ -426,8 +426,8 @@ impl Medium {
         }
     }
 
-    /// Has a flow of a link carry these packets in the place of its own, with the bound that it should have,
-    /// or the shortest one: its bound now. Nothing else than a flow can carry more.
+    /// Has a share carry these packets in the place of its own. A flow of a link gets the bound that it
+    /// should have, or the shortest one: its bound now. Of a share of a RETHER segment an event tells later.
     ///
     /// # Errors
     /// They do not fit within the longest bound. All is as it was.
@@ -437,15 +437,18 @@ impl Medium {
         id: SessionId,
         share: &Share,
         bounds: (Span, Span),
-    ) -> Result<Span, (Denied, Option<Octets>)> {
+    ) -> Result<Option<Span>, (Denied, Option<Octets>)> {
         match self {
-            Self::Link(link) => link.reshape(now, id, share, bounds),
-            Self::Rether(_) => Err((Denied::new(NodeTest::Unsupported, Span::ZERO), None)),
+            Self::Link(link) => link.reshape(now, id, share, bounds).map(Some),
+            Self::Rether(rether) => {
+                rether.enlarge(id, share);
+                Ok(None)
+            }
         }
     }
 
-    /// The figures that a share of a RETHER segment will have once it carries no more than this.
-    pub(super) fn lessened(&self, id: SessionId, share: &Share) -> Option<Admitted> {
+    /// The figures and slots that a share of a RETHER segment will have once it carries no more than this.
+    pub(super) fn lessened(&self, id: SessionId, share: &Share) -> Option<(Admitted, Vec<StandingSlot>)> {
         self.rether()?.lessened(id, share)
     }
 

@@ -381,7 +381,18 @@ impl Packets {
         self.next.is_some() && self.waiting.front().is_some_and(|packet| !packet.is_of_next)
     }
 
-    /// The contract before is over, and no packet of it waits.
+    /// The rest of a unit that has begun to leave by the contract before, whose time is over: its packets
+    /// have another size than those to come, and nobody can use it.
+    pub(crate) fn give_up_rest(&mut self) -> Option<UnitRef> {
+        let Origin::Source(source) = &mut self.origin else { return None };
+        let is_rest = self.next.is_some() && !source.is_of_next && source.index > 0;
+        let (unit, _) = *source.units.front().filter(|_| is_rest)?;
+        source.pop_unit();
+        source.next = source.next.filter(|_| !source.units.is_empty());
+        Some(unit)
+    }
+
+    /// The contract before is over, and nothing of it waits.
     pub(crate) fn settle_contract(&mut self) {
         let Some(next) = self.next.take() else { return };
         let Next { local_id, octets, ring, .. } = *next;
@@ -390,7 +401,10 @@ impl Packets {
         self.waiting.iter_mut().for_each(|packet| packet.is_of_next = false);
         match (&mut self.origin, ring) {
             (Origin::Gateway(own), Some(ring)) => *own = ring,
-            (Origin::Source(source), _) => (source.is_of_next, source.former) = (false, 0),
+            (Origin::Source(source), _) => {
+                // What was planned for a unit of the contract before leaves by this one.
+                (source.is_of_next, source.former, source.octets) = (false, 0, octets);
+            }
             (Origin::Gateway(_), None) => {}
         }
     }

@@ -15,6 +15,8 @@ const ROOM: usize = 1_024;
 pub(crate) enum Found {
     Reserved(ChannelId, Admitted),
     Refused(ChannelId, Refusal),
+    /// A share was asked to carry more.
+    Enlarged(ChannelId, Result<Admitted, Refusal>),
     Lost(ChannelId),
     Released(ChannelId),
     /// A station is gone, with all channels that come from it or go to it.
@@ -75,6 +77,7 @@ impl Shares {
             MediumEvent::Refused { session, refusal } if self.has(channel_of(session)) => {
                 Found::Refused(channel_of(session), refusal)
             }
+            MediumEvent::Enlarged { session, answer } => Found::Enlarged(channel_of(session), answer),
             MediumEvent::ReservationLost { session } if self.has(channel_of(session)) => {
                 Found::Lost(channel_of(session))
             }

@@ -7,22 +7,25 @@
 //! stays as it is meanwhile.
 //!
 //! The bound of the new contract is that of the old one, so that none of its packets has to wait for a longer
-//! bound of those before it. Only the last hop may have another one: nothing is behind.
-//! Of links alone a share can grow. One of a RETHER segment carries what it carries.
+//! bound of those before it. Only the last hop of a link may have another one: nothing is behind.
+//!
+//! A share of a RETHER segment grows by a slot, at the next visit of the token. Its bound may be longer then,
+//! for the new contract alone: packets of the old one leave before, in the slots that they had.
 
 use super::super::Node;
-use super::super::offers::denied;
+use super::super::detail::offer_of_share;
+use super::super::offers::{denied, denied_by_medium};
 use crate::across::{Held, Joint};
 use crate::io::Way;
 use crate::rcap::{EntryId, Former, HopDenied, HopOffer, RcapTest};
 use crate::rtip::table::State;
 use crate::rtip::{HopError, HopShare, HopSpec};
-use rota_admission::Clocks;
-use rota_admission::rtip::{Chance, Scheduler};
-use rota_admission::subnet::{LINK_DELAY_MAX, Offer, hop_pace, link_offer, payload_max};
+use rota_admission::rtip::{Chance, Scheduler, Traffic};
+use rota_admission::subnet::{Ask, LINK_DELAY_MAX, Offer, RTIP_OCTETS, hop_pace, link_offer, payload_max};
+use rota_admission::{Admitted, Clocks, LinkModel, Refusal};
 use rota_contract::ChannelId;
 use rota_medium::door::MediumKind;
-use rota_units::{Instant, Span};
+use rota_units::{Instant, Octets, Span};
 
 impl Node {
     /// A contract takes the place of another one at a hop: the greater of both is reserved.
@@ -39,7 +42,8 @@ impl Node {
         let reserved = self.share_of_both(now, entry, (&old, &held), former);
         let Some(across) = &mut self.across else { return };
         match reserved {
-            Ok(offer) => across.rcap.reserved(now, entry, offer),
+            Ok(None) => {}
+            Ok(Some(offer)) => across.rcap.reserved(now, entry, offer),
             Err(denied) => {
                 across.held.remove(&entry);
                 across.rcap.denied(now, entry, denied);
@@ -47,14 +51,15 @@ impl Node {
         }
     }
 
-    /// Has the share of a hop carry both contracts: the offer to the new one.
+    /// Has the share of a hop carry both contracts: the offer to the new one. None where the medium answers
+    /// later ([`Self::on_enlarged_hop`]).
     fn share_of_both(
         &mut self,
         now: Instant,
         entry: EntryId,
         (old, new): (&Held, &Held),
         former: &Former,
-    ) -> Result<HopOffer, HopDenied> {
+    ) -> Result<Option<HopOffer>, HopDenied> {
         let settings = self.port_of_hop(old.hop).ok_or(denied(RcapTest::NoRoute))?.medium().settings();
         let most = payload_max(&settings.link.framing);
         if new.ask.octets > most {
@@ -62,39 +67,106 @@ impl Node {
         }
         let is_ring = settings.medium != MediumKind::Link;
         hop_pace(&new.ask.traffic, 1, is_ring.then_some(settings.trt))?;
-        let service_least = link_offer(&settings.link, new.ask.octets_least, Span::ZERO).service_least;
-        let stands = HopOffer { offer: Offer { service_least, ..former.offer.offer }, ..former.offer };
-        let (traffic, octets) = (Clocks::APART.counted(&former.traffic), old.ask.octets.max(new.ask.octets));
+        let stands = stands_at(&settings.link, former, new);
+        let Ask { traffic, octets, .. } = ask_of_both(&former.traffic, old, new);
         let is_more = (traffic, octets) != (old.ask.traffic, old.ask.octets);
         let is_last = settings.medium == MediumKind::Link
             && self.across.as_ref().is_some_and(|across| across.rcap.is_last_hop(entry));
         if !is_more && !is_last {
-            return Ok(self.lessened_offer(entry, new, stands));
+            return Ok(Some(self.lessened_offer(entry, new, stands)));
         }
         let number = settings.partitions.number(new.partition);
-        let share = HopShare::by_discipline(traffic, u32::try_from(octets.get()).unwrap_or(u32::MAX));
+        let of_both = u32::try_from(octets.get()).unwrap_or(u32::MAX);
+        let share = match is_ring {
+            false => HopShare::by_discipline(traffic, of_both),
+            true => HopShare::of_pace(hop_pace(&traffic, 1, Some(settings.trt))?, of_both),
+        };
         let (share, had) = (share.in_partition(number), stands.offer.delay);
         let wanted = if is_last { Span::ZERO } else { had };
         let line = self.line_of_hop(old.hop).map_err(|_| denied(RcapTest::NoRoute))?;
         match line.port.enlarge(now, old.hop, &share, (had, wanted)) {
-            Ok(delay) if is_last => Ok(HopOffer { offer: Offer { delay, ..stands.offer }, ..stands }),
-            Ok(_) => Ok(stands),
-            Err(_) if !is_more => Ok(stands),
-            Err((refused, nearest)) => {
-                let nearest = nearest.filter(|octets| *octets > old.ask.octets);
-                let nearest_octets = nearest.filter(|_| self.is_whole(entry));
-                Err(HopDenied { nearest_octets, ..HopDenied::from(refused) })
+            Ok(None) => Ok(None),
+            Ok(Some(delay)) if is_last => {
+                Ok(Some(HopOffer { offer: Offer { delay, ..stands.offer }, ..stands }))
+            }
+            Ok(Some(_)) => Ok(Some(stands)),
+            Err(_) if !is_more => Ok(Some(stands)),
+            Err((refused, nearest)) => Err(self.not_enlarged(entry, old, HopDenied::from(refused), nearest)),
+        }
+    }
+
+    /// The refusal of a share that carries both contracts, with the largest packet that would fit.
+    fn not_enlarged(
+        &self,
+        entry: EntryId,
+        old: &Held,
+        denied: HopDenied,
+        nearest: Option<Octets>,
+    ) -> HopDenied {
+        let nearest = nearest.filter(|octets| *octets > old.ask.octets);
+        HopDenied { nearest_octets: nearest.filter(|_| self.is_whole(entry)), ..denied }
+    }
+
+    /// A RETHER segment has answered: the share of a hop carries both contracts, or what it did.
+    pub(in super::super) fn on_enlarged_hop(
+        &mut self,
+        now: Instant,
+        hop: ChannelId,
+        answer: Result<Admitted, Refusal>,
+    ) {
+        let Some(across) = &self.across else { return };
+        // The request may be over: its share becomes what it was again.
+        let joint =
+            |id: EntryId| Some((id, across.held.get(&id).copied()?)).filter(|(_, of)| of.joint.is_some());
+        let Some((entry, new)) = across.entries_of(hop).find_map(joint) else { return };
+        let both = new
+            .joint
+            .and_then(|Joint { former, .. }| Some((across.held.get(&former.entry).copied()?, new, former)));
+        let reserved = match (both, answer) {
+            (None, _) => None,
+            (Some((old, new, former)), Ok(admitted)) => {
+                self.enlarged_offer(entry, (&old, &new), &former, &admitted).map(Ok)
+            }
+            (Some((old, ..)), Err(refusal)) => {
+                let nearest =
+                    refusal.counter_offer.map(|octets| Octets::new(octets.get().saturating_sub(RTIP_OCTETS)));
+                Some(Err(self.not_enlarged(entry, &old, denied_by_medium(&refusal), nearest)))
+            }
+        };
+        let Some(across) = &mut self.across else { return };
+        match reserved {
+            None => across.rcap.share_lost(now, entry),
+            Some(Ok(offer)) => across.rcap.reserved(now, entry, offer),
+            Some(Err(denied)) => {
+                across.held.remove(&entry);
+                across.rcap.denied(now, entry, denied);
             }
         }
+    }
+
+    /// The offer of a share of a RETHER segment that carries both contracts: within the bound of both, and of
+    /// the new one alone later.
+    fn enlarged_offer(
+        &mut self,
+        entry: EntryId,
+        (old, new): (&Held, &Held),
+        former: &Former,
+        admitted: &Admitted,
+    ) -> Option<HopOffer> {
+        let port = self.port_of_hop(new.hop)?;
+        let stands = stands_at(&port.medium().settings().link, former, new);
+        let both = offer_of_share(port, &ask_of_both(&former.traffic, old, new), admitted)?;
+        let delay = stands.offer.delay.max(both.delay);
+        Some(self.lessened_offer(entry, new, HopOffer { offer: Offer { delay, ..stands.offer }, ..stands }))
     }
 
     /// On a RETHER segment the share becomes smaller once the old contract is over, and the part of the
     /// certificate is of that one. Until then the bound is the old one, which is no shorter.
     fn lessened_offer(&mut self, entry: EntryId, new: &Held, stands: HopOffer) -> HopOffer {
-        let admitted = self.share_of(new).ok().zip(self.port_of_hop(new.hop));
-        let admitted = admitted.and_then(|((_, share), port)| port.lessened(new.hop, &share));
-        let Some(admitted) = admitted else { return stands };
-        let HopOffer { offer, .. } = self.offer_of(entry, new.hop, &admitted);
+        let lessened = self.share_of(new).ok().zip(self.port_of_hop(new.hop));
+        let lessened = lessened.and_then(|((_, share), port)| port.lessened(new.hop, &share));
+        let Some((admitted, slots)) = lessened else { return stands };
+        let HopOffer { offer, .. } = self.offer_in_slots(entry, new.hop, &admitted, &slots);
         HopOffer { offer: Offer { delay: offer.delay.max(stands.offer.delay), ..offer }, ..stands }
     }
 
@@ -217,4 +289,16 @@ impl Node {
             held.joint = None;
         }
     }
+}
+
+/// What a hop has for the old contract, with the shortest packet of the new one.
+fn stands_at(link: &LinkModel, former: &Former, new: &Held) -> HopOffer {
+    let service_least = link_offer(link, new.ask.octets_least, Span::ZERO).service_least;
+    HopOffer { offer: Offer { service_least, ..former.offer.offer }, ..former.offer }
+}
+
+/// The packets of both contracts, as a port counts them.
+fn ask_of_both(traffic: &Traffic, old: &Held, new: &Held) -> Ask {
+    let octets = old.ask.octets.max(new.ask.octets);
+    Ask { traffic: Clocks::APART.counted(traffic), octets, octets_least: new.ask.octets_least }
 }

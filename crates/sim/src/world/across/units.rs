@@ -202,16 +202,21 @@ impl World {
         }
     }
 
-    /// Shares that the node of a host has for hops, asks for, or gives back. Checkers of segments know no
-    /// others.
+    /// Slots for shares that the node of a host has for hops, asks for, or gives back: each change of a
+    /// channel may have brought another one. Checkers of segments know no others.
     pub(in crate::world) fn count_hops(&mut self, index: usize) {
         if self.spec.across.is_none() {
             return;
         }
+        let asked = |flow: &AcrossFlow| {
+            flow.counts.changed + flow.counts.unchanged + u64::from(flow.beside.wish.is_some())
+        };
+        let changes: u64 = self.across.flows.iter().map(asked).sum();
         let host = &mut self.hosts[index];
         for port in 0..host.ports.len() {
             let id = rota_proto::PortId(port as u8);
-            host.ports[port].hops = host.node.as_ref().map_or(0, |node| node.hops_at(id) as u64);
+            let hops = host.node.as_ref().map_or(0, |node| node.hops_at(id) as u64);
+            host.ports[port].hops = if hops > 0 { hops + changes } else { 0 };
         }
     }
 }
