@@ -190,11 +190,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             if end <= self.horizon {
                 return Ok(Span::from_nanos(delay));
             }
-            if let Err(denied) = self.build(end.saturating_add(end / 4)) {
-                // Points without their sums would be read as sums. Those up to the old horizon had room.
-                self.build(self.horizon)?;
-                return Err(denied);
-            }
+            self.build(end.saturating_add(end / 4))?;
             delay = self.shortest(&flow)?;
         }
     }
@@ -206,27 +202,7 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
 
     /// The same, and at how many points more than a comparison was needed.
     fn shortest_by(&self, flow: &Flow) -> Result<(u64, u64), Denied> {
-        let service = flow.service.as_nanos();
-        let (mut delay, mut looks) = (service, 0);
-        let mut released = Released::default();
-        let mut before = Point { at: 0, demand: 0, blocking: self.tail.service_max, is_above: true };
-        let last = Point { at: self.horizon, is_above: true, ..Point::default() };
-        for next in self.points[..self.used].iter().chain([&last]).copied() {
-            // Its own packet may be ahead of all that is due before its bound.
-            let free = next.at.saturating_sub(next.demand);
-            if free < service && !next.is_above {
-                return Err(Denied::new(NodeTest::EdfExact, Span::from_nanos(service - free)));
-            }
-            if before.free() < released.work(flow, next.at.saturating_sub(delay)) {
-                looks += 1;
-                let needs = need(flow, before, next.at);
-                if needs > delay {
-                    (delay, released) = (needs, Released::default());
-                }
-            }
-            before = next;
-        }
-        Ok((delay, looks))
+        shortest(flow, &self.points[..self.used], self.horizon, self.tail.service_max)
     }
 
     /// Adds `flow`, which the caller has tested or wants tested now.
@@ -244,47 +220,22 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
             return Ok(());
         }
         // Without room below a horizon that is further than need be there may be some below the end.
-        if let Err(denied) = self.build(end) {
+        self.build(end).inspect_err(|_| {
             self.standing -= 1;
             self.tail = kept;
-            // The flows that stood before had room.
-            self.build(self.horizon)?;
-            return Err(denied);
-        }
-        Ok(())
+        })
     }
 
-    /// Enters the points of a further flow below the horizon, in one pass from the last one on. `largest` is
-    /// the largest packet of all others. An error changes nothing.
+    /// Enters the points of a further flow below the horizon. `largest` is the largest packet of all others.
+    /// An error changes nothing.
     fn enter(&mut self, flow: &Flow, largest: u64) -> Result<(), Denied> {
-        let (delay, service) = (flow.delay.as_nanos(), flow.service.as_nanos());
-        let due = |m: usize| delay.saturating_add(flow.traffic.greedy(m as u64).as_nanos());
-        let room = self.points.len() - self.written;
-        let new = (1..).take_while(|m| due(*m) < self.horizon).take(room.saturating_add(1)).count();
-        if new > room {
+        let new = below(flow, self.horizon);
+        if new > (self.points.len() - self.written) as u64 {
             return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
         }
-        let end = self.used + new;
-        let (mut from, mut to) = (self.used, end);
-        for m in (1..=new).rev() {
-            let (at, more) = (due(m), service.saturating_mul(m as u64));
-            let grown = |point: Point| Point { demand: point.demand.saturating_add(more), ..point };
-            while from > 0 && self.points[from - 1].at > at {
-                (from, to) = (from - 1, to - 1);
-                self.points[to] = grown(self.points[from]);
-            }
-            to -= 1;
-            let before = from.checked_sub(1).map(|before| self.points[before]);
-            let before = before.unwrap_or(Point { at: 0, demand: 0, blocking: largest, is_above: true });
-            // One of the same time is joined with it.
-            from -= usize::from(from > 0 && before.at == at);
-            self.points[to] = Point { at, is_above: false, ..grown(before) };
-        }
-        for point in &mut self.points[..from] {
-            point.blocking = point.blocking.max(service);
-        }
-        self.points.copy_within(to..end, from);
-        (self.used, self.written) = (end - (to - from), self.written + new);
+        let new = new as usize;
+        self.used = enter(flow, &mut self.points[..self.used + new], self.used, largest);
+        self.written += new;
         Ok(())
     }
 
@@ -427,35 +378,16 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
         }
     }
 
-    /// Writes all points below `horizon`.
+    /// Writes all points below `horizon`. An error changes nothing: they are counted first.
     fn build(&mut self, horizon: u64) -> Result<(), Denied> {
-        let full = Denied::new(NodeTest::Undecided, Span::ZERO);
-        let mut used = 0;
-        for flow in &self.flows[..self.standing] {
-            let (delay, service) = (flow.delay.as_nanos(), flow.service.as_nanos());
-            let mut m = 1;
-            loop {
-                let at = delay.saturating_add(flow.traffic.greedy(m).as_nanos());
-                if at >= horizon {
-                    break;
-                }
-                // A first packet ends the flow's time as one that blocks; the others have nothing to end.
-                let blocking = if m == 1 { service } else { 0 };
-                let point = Point { at, demand: service, blocking, is_above: false };
-                *self.points.get_mut(used).ok_or(full)? = point;
-                (used, m) = (used + 1, m + 1);
-            }
+        let flows = &self.flows[..self.standing];
+        let all = flows.iter().map(|flow| below(flow, horizon));
+        if all.fold(self.above.below(horizon), u64::saturating_add) > self.points.len() as u64 {
+            return Err(Denied::new(NodeTest::Undecided, Span::ZERO));
         }
-        let Above { window, work } = self.above;
-        let mut at = window.saturating_add(1);
-        while window > 0 && at < horizon {
-            *self.points.get_mut(used).ok_or(full)? = Point { at, demand: work, blocking: 0, is_above: true };
-            (used, at) = (used + 1, at.saturating_add(window));
-        }
-        self.written = used;
-        self.points[..used].sort_unstable_by_key(|point| point.at);
+        self.written = write(flows, self.above, horizon, &mut self.points);
         let behind = self.largest_behind(horizon);
-        self.used = sum_up(&mut self.points[..used], behind);
+        self.used = sum_up(&mut self.points[..self.written], behind);
         self.horizon = horizon;
         Ok(())
     }
@@ -465,6 +397,95 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
         let behind = self.flows().iter().filter(|flow| flow.delay.as_nanos() >= horizon);
         behind.map(|flow| flow.service.as_nanos()).fold(self.ordinary, u64::max)
     }
+}
+
+// What goes through all points stands apart from the table, whose kind of memory others choose: it is built
+// once, in this crate.
+
+/// The shortest bound that all points below the horizon allow, and at how many of them more than a comparison
+/// was needed. `largest` is the largest standing packet.
+fn shortest(flow: &Flow, points: &[Point], horizon: u64, largest: u64) -> Result<(u64, u64), Denied> {
+    let service = flow.service.as_nanos();
+    let (mut delay, mut looks) = (service, 0);
+    let mut released = Released::default();
+    let mut before = Point { at: 0, demand: 0, blocking: largest, is_above: true };
+    let last = Point { at: horizon, is_above: true, ..Point::default() };
+    for next in points.iter().chain([&last]).copied() {
+        // Its own packet may be ahead of all that is due before its bound.
+        let free = next.at.saturating_sub(next.demand);
+        if free < service && !next.is_above {
+            return Err(Denied::new(NodeTest::EdfExact, Span::from_nanos(service - free)));
+        }
+        if before.free() < released.work(flow, next.at.saturating_sub(delay)) {
+            looks += 1;
+            let needs = need(flow, before, next.at);
+            if needs > delay {
+                (delay, released) = (needs, Released::default());
+            }
+        }
+        before = next;
+    }
+    Ok((delay, looks))
+}
+
+/// When packet m of a flow is due, m from 1 on.
+fn due(flow: &Flow, m: u64) -> u64 {
+    flow.delay.as_nanos().saturating_add(flow.traffic.greedy(m).as_nanos())
+}
+
+/// How many packets of a flow are due below a horizon.
+fn below(flow: &Flow, horizon: u64) -> u64 {
+    flow.traffic.half_open(Span::from_nanos(horizon.saturating_sub(flow.delay.as_nanos())))
+}
+
+/// Enters the points of a further flow, in one pass from the last one on. `points` has the `used` ones that
+/// are there, and room for as many as the flow has; `largest` is the largest packet of all others. How many
+/// there are then.
+fn enter(flow: &Flow, points: &mut [Point], used: usize, largest: u64) -> usize {
+    let service = flow.service.as_nanos();
+    let end = points.len();
+    let (mut from, mut to) = (used, end);
+    for m in (1..=(end - used) as u64).rev() {
+        let (at, more) = (due(flow, m), service.saturating_mul(m));
+        let grown = |point: Point| Point { demand: point.demand.saturating_add(more), ..point };
+        while from > 0 && points[from - 1].at > at {
+            (from, to) = (from - 1, to - 1);
+            points[to] = grown(points[from]);
+        }
+        to -= 1;
+        let before = from.checked_sub(1).map(|before| points[before]);
+        let before = before.unwrap_or(Point { at: 0, demand: 0, blocking: largest, is_above: true });
+        // One of the same time is joined with it.
+        from -= usize::from(from > 0 && before.at == at);
+        points[to] = Point { at, is_above: false, ..grown(before) };
+    }
+    for point in &mut points[..from] {
+        point.blocking = point.blocking.max(service);
+    }
+    points.copy_within(to..end, from);
+    end - (to - from)
+}
+
+/// Writes the points of these flows and of the work above below `horizon`, each with its own work and packet,
+/// in order. How many they are: there is room for them.
+fn write(flows: &[Flow], above: Above, horizon: u64, points: &mut [Point]) -> usize {
+    let mut used = 0;
+    for flow in flows {
+        let service = flow.service.as_nanos();
+        // A first packet ends the flow's time as one that blocks; the others have nothing to end.
+        let mut blocking = service;
+        for m in 1..=below(flow, horizon) {
+            points[used] = Point { at: due(flow, m), demand: service, blocking, is_above: false };
+            (used, blocking) = (used + 1, 0);
+        }
+    }
+    for k in 1..=above.below(horizon) {
+        let at = k * above.window + 1;
+        points[used] = Point { at, demand: above.work, blocking: 0, is_above: true };
+        used += 1;
+    }
+    points[..used].sort_unstable_by_key(|point| point.at);
+    used
 }
 
 /// Joins points of one time, and replaces each one's own work by the sum up to it, and its own packet by the
@@ -505,6 +526,11 @@ impl Above {
     fn at(&self, point: u64) -> Option<u64> {
         let begun = point.checked_sub(1).filter(|begun| self.window > 0 && *begun > 0)?;
         (begun % self.window == 0).then_some(self.work)
+    }
+
+    /// How many windows begin behind the first one and below a horizon.
+    fn below(&self, horizon: u64) -> u64 {
+        horizon.saturating_sub(2).checked_div(self.window).unwrap_or(0)
     }
 }
 
