@@ -15,8 +15,13 @@
 //! The source tells RTIP of its part of the second path when it switches, and not before: until then no
 //! packet can leave by it. Both paths are reserved all the time. The failure of the second one is no failure
 //! of the channel. After a switch the channel has no second path any more, and looks for another one as any
-//! other. It cannot change before a switch. Behind one a change waits until the destination, too, has seen
-//! the first path fail: until then that one would be the contract beside which it opens the new one.
+//! other. Behind a switch a change waits until the destination, too, has seen the first path fail: until then
+//! that one would be the contract beside which it opens the new one.
+//!
+//! A change before a switch (`change.rs`) renews both paths. The accept of the new contract waits at the
+//! source until there is a second path apart from it, and the channel goes by it then. Both old paths are
+//! what they were until then, and are given up behind that. A destination may have all four, and does not
+//! know which of them the source goes on by: packets tell.
 
 use super::Rcap;
 use super::call::Call;

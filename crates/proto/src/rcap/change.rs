@@ -26,6 +26,9 @@
 //! way by the contract that it had. Of two open entries at a destination the one that stays is the channel;
 //! the source, which alone decides, closes the other one.
 //!
+//! The change of a channel with a path in reserve goes over at the source once the new contract has such a
+//! path, too (`backup.rs`).
+//!
 //! A change that no node can have in the place of the old contract is asked for once more, beside it on every
 //! hop: one with a shorter bound than the old one leaves to its links, say. A change of a statistical channel
 //! and of a member of a group is asked for so from the beginning.
