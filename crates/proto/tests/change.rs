@@ -274,6 +274,8 @@ fn a_stream_with_a_path_in_reserve_is_changed_and_switches_by_the_new_contract()
     for contract in contracts {
         assert_eq!((contract.unit_octets_max, contract.period_ns), (2_500, ms(30).as_nanos()));
     }
+    // The ring has to find a holder of its token first.
+    open.net.run(ms(2_000));
     (0..10).for_each(|_| open.unit());
     open.net.run(ms(600));
     open.check();
