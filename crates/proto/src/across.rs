@@ -165,8 +165,9 @@ pub(crate) struct End {
     /// When it begins, and ends by itself, at the source.
     pub(crate) begins: Instant,
     pub(crate) ends: Instant,
-    /// The contract that the channel is about to have, and its entry, at the destination.
-    pub(crate) next: Option<(EntryId, Granted)>,
+    /// The contracts that the channel may go on by, at the destination: that of a change, and of paths in
+    /// reserve.
+    pub(crate) next: BTreeMap<EntryId, Granted>,
     /// At the destination: how its packets come first.
     pub(crate) arrival: Option<Arrival>,
 }
@@ -206,7 +207,7 @@ impl End {
             former_until: Instant::ZERO,
             begins: Instant::ZERO,
             ends: Instant::FAR,
-            next: None,
+            next: BTreeMap::new(),
             arrival: None,
         }
     }

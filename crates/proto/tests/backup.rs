@@ -157,10 +157,76 @@ fn a_fault_at_any_event_of_two_paths_leaks_nothing() {
     assert!(switched > 20, "{switched}");
 }
 
+/// The new contract has a path in reserve of its own before the source goes by it; then both old paths are
+/// over.
+#[test]
+fn a_change_renews_the_path_in_reserve() {
+    for seed in 0..40 {
+        let mut world = open(seed, &SQUARE);
+        world.change_all(ms(500), 1_500);
+        world.run_for(ms(3_000));
+        let changes = &world.reroutes.changes;
+        assert_eq!((changes.done, changes.denied, changes.joint), (1, 0, 2), "seed {seed}");
+        assert_eq!(world.shares.values().flatten().count(), 4, "seed {seed}: both paths, once");
+        assert_eq!((world.reroutes.second_lost, world.reroutes.switched), (0, 0), "seed {seed}");
+        world.check_contracts();
+        world.crash(1, None);
+        world.run_for(ms(300));
+        assert_eq!((world.reroutes.switched, world.reroutes.done), (1, 0), "seed {seed}");
+        world.check_contracts();
+        world.assert_empty_at_the_end();
+    }
+}
+
+/// The links of the second path carry one channel: the new contract has no room there beside the old one.
+#[test]
+fn a_change_without_room_for_its_path_in_reserve_leaves_all_as_it_was() {
+    for seed in 0..40 {
+        let mut world = World::new(seed, &SQUARE, 1);
+        world.reroutes.time = ms(2_000);
+        world.call(0, ms(0), with_second(3));
+        world.change_all(ms(500), 1_500);
+        world.run_for(ms(4_000));
+        assert_eq!((world.reroutes.changes.done, world.reroutes.changes.denied), (0, 1), "seed {seed}");
+        assert_eq!(world.shares.values().flatten().count(), 4, "seed {seed}");
+        world.crash(1, None);
+        world.run_for(ms(300));
+        assert_eq!((outcomes(&world), world.reroutes.switched), (vec![Outcome::Opened], 1), "seed {seed}");
+        world.check_contracts();
+        world.assert_empty_at_the_end();
+    }
+}
+
+#[test]
+fn a_fault_at_any_event_of_a_change_of_two_paths_leaks_nothing() {
+    let changing = |seed| {
+        let mut world = open(seed, &SQUARE);
+        world.change_all(ms(150), 1_500);
+        world
+    };
+    let mut plain = changing(4);
+    plain.run_for(ms(2_500));
+    let events = plain.handled;
+    assert_eq!(plain.reroutes.changes.done, 1);
+    let (mut switched, mut done, mut denied) = (0, 0, 0);
+    for event in 0..events {
+        for fault in 0..20 {
+            let mut world = changing(4);
+            world.run(event);
+            world.fail(fault, |link| SQUARE[link]);
+            world.assert_empty_at_the_end();
+            let changes = &world.reroutes.changes;
+            (done, denied) = (done + changes.done, denied + changes.denied);
+            switched += world.reroutes.switched;
+        }
+    }
+    assert!(switched > 20 && done > 20 && denied > 20, "{switched} {done} {denied}");
+}
+
 #[test]
 fn random_worlds_of_second_paths_leak_nothing() {
     let links = [(0, 1), (1, 3), (0, 2), (2, 3), (1, 2), (3, 4), (4, 0)];
-    let (mut opened, mut switched) = (0, 0);
+    let (mut opened, mut switched, mut changed) = (0, 0, 0);
     for seed in 0..400u64 {
         let mut world = World::new(seed, &links, 2);
         (world.is_shared, world.reroutes.time) = (seed % 2 == 0, ms(1_000));
@@ -169,6 +235,7 @@ fn random_worlds_of_second_paths_leak_nothing() {
             let at = (seed as usize + call) % 5;
             world.call(at, ms(call as u64 * 9), with_second((at + 2) % 5));
         }
+        world.change_all(ms(100 + seed % 150), 1_500);
         for fault in 0..3 {
             world.run(60 + seed % 40 + fault * 25);
             match (seed + fault) % 4 {
@@ -183,6 +250,7 @@ fn random_worlds_of_second_paths_leak_nothing() {
         }
         world.assert_empty_at_the_end();
         (opened, switched) = (opened + world.opened, switched + world.reroutes.switched);
+        changed += world.reroutes.changes.done;
     }
-    assert!(opened > 200 && switched > 20, "{opened} opened, {switched} switched");
+    assert!(opened > 200 && switched > 20 && changed > 20, "{opened} opened, {switched} switched, {changed}");
 }

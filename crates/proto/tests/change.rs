@@ -241,6 +241,48 @@ fn a_stream_is_changed_while_it_is_sent_and_no_unit_is_lost_late_or_overtaken() 
     }
 }
 
+/// A change takes both paths along, and the channel goes on by the new contract on the second one.
+#[test]
+fn a_stream_with_a_path_in_reserve_is_changed_and_switches_by_the_new_contract() {
+    let second = Beyond { has_second: true, ..Beyond::default() };
+    let net = joined(Net::diamond(Rether), &[(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]);
+    let mut open = open_for(net, 3, (1_000, PERIOD, ROOM), second);
+    let before = open.held();
+    let quicker = AskedChange { period: Some(ms(30)), ..size(2_500) };
+    for change in [size(6_000), quicker] {
+        open.kept.clear();
+        (0..10).for_each(|_| open.unit());
+        open.ask(&change).expect("sound");
+        (0..40).for_each(|_| open.unit());
+        let is_change = |(_, event): &&(usize, ChannelEvent)| matches!(event, ChannelEvent::Changed { .. });
+        let told: Vec<usize> = open.kept.iter().filter(is_change).map(|(node, _)| *node).collect();
+        assert_eq!((told.len(), open.kept.len()), (2, 2), "{:?}", open.kept);
+        assert_eq!(open.held(), before, "two paths, and nothing of the old ones");
+    }
+    open.net.run(ms(600));
+    open.check();
+    let gateway = open.net.nodes[FROM].path_of(open.sending)[1].node.0 as usize - 1;
+    open.net.dead.push(gateway);
+    for node in (0..=open.to).filter(|node| *node != gateway) {
+        let now = open.net.now;
+        open.net.nodes[node].neighbour_lost(now, id(gateway));
+        open.net.drain(node);
+    }
+    let is_rerouted = |event: &ChannelEvent| match event {
+        ChannelEvent::Rerouted { granted, .. } => Some(granted.contract),
+        _ => None,
+    };
+    let contracts = [FROM, open.to].map(|node| open.until(node, is_rerouted));
+    for contract in contracts {
+        assert_eq!((contract.unit_octets_max, contract.period_ns), (2_500, ms(30).as_nanos()));
+    }
+    // The ring has to find a holder of its token first.
+    open.net.run(ms(2_000));
+    (0..10).for_each(|_| open.unit());
+    open.net.run(ms(600));
+    open.check();
+}
+
 /// A change that is asked for and closed at once, at each moment: both programs end, in time, with all units.
 #[test]
 fn a_channel_ends_promptly_in_each_step_of_a_change() {

@@ -32,6 +32,7 @@ use crate::rcap::{
     ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapEvent, RcapInitiation,
     RcapOutput, Record,
 };
+use crate::rtip::table::Key;
 use crate::rtip::{HopError, HopEvent, HopSpec};
 use rota_admission::path::Goal;
 use rota_admission::rtip::{Chance, Messages};
@@ -524,10 +525,11 @@ impl Node {
                     across.rcap.arrival_ended(now, end.key, label, cause);
                 }
             }
-            HopEvent::Begun { hop } => {
-                if let Some(key) = across.ends.get(&hop).filter(|end| !end.sending).map(|end| end.key) {
-                    self.on_changed_here(key);
-                }
+            HopEvent::Begun { hop, label } => {
+                let is_it = |(id, (.., of)): &(ChannelId, Key)| *id == hop && *of == label;
+                let begun =
+                    across.entered.iter().find(|(_, entered)| is_it(entered)).map(|(entry, _)| *entry);
+                begun.into_iter().for_each(|entry| self.on_changed_here(hop, entry));
             }
             HopEvent::Released { hop } => {
                 let waiting = of(hop).filter(|entry| across.held[entry].waits);
@@ -588,7 +590,10 @@ impl Node {
             RcapEvent::Changing { key, entry, request, promise } => {
                 self.on_changing(key, entry, &granted(&request, promise));
             }
-            RcapEvent::ChangedHere { key } => self.on_changed_here(key),
+            RcapEvent::ChangedHere { key, entry } => {
+                let id = self.across.as_ref().and_then(|across| across.end_of(key, false));
+                id.into_iter().for_each(|id| self.on_changed_here(id, entry));
+            }
             RcapEvent::Closed { key, sending, cause, denied, .. } => {
                 self.tell_no_way(key, denied);
                 self.end_across_at(now, key, sending, cause);

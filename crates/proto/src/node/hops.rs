@@ -275,7 +275,7 @@ impl Node {
                 if parse_fragment(payload).is_err() {
                     return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
                 }
-                let is_kept = self.hops.keep(now, channel, payload);
+                let is_kept = self.hops.keep(now, (channel, key), payload);
                 let counts = self.lines[at].port.packets_mut();
                 (counts.received, counts.over_buffers) =
                     (counts.received + u64::from(is_kept), counts.over_buffers + u64::from(!is_kept));

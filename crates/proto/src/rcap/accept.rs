@@ -1,6 +1,7 @@
 //! The way back: the program's answer, relaxing, telling RTIP, and the accept that goes upstream.
 
 use super::Rcap;
+use super::backup::Pending;
 use super::io::{ChannelKey, Ending, EntryId, Installed, RcapCallError, RcapEvent, RcapOutput, simply};
 use super::ledger::State;
 use super::record::{Demand, Record, hops, of_wire, written};
@@ -128,7 +129,9 @@ impl Rcap {
         if demand.is_second() && is_end {
             self.stand_by(id, Some(installed).filter(|_| is_at_source));
         }
-        if !(demand.is_second() && is_at_source) {
+        // What leaves here does so once there is a second path, or once that is needed.
+        let waits = is_at_source && (demand.is_second() || demand.is_change() && self.has_spare(&of));
+        if !waits {
             self.outputs.push_back(RcapOutput::Install { entry: id, channel: installed });
         }
         match before {
@@ -137,7 +140,7 @@ impl Rcap {
                 let nodes = RcapRecords::parse(&octets, path.len()).expect("sound records");
                 self.send(before, of, RcapBody::EstablishAccept(RcapAccept { label, nodes }));
             }
-            None => self.opened(now, &of, id, &demand, path),
+            None => self.opened(now, &of, (id, installed), &demand, path),
         }
     }
 
@@ -146,7 +149,7 @@ impl Rcap {
         &mut self,
         now: Instant,
         of: &RcapChannel,
-        entry: EntryId,
+        (entry, installed): (EntryId, Installed),
         demand: &Demand,
         nodes: Vec<Record>,
     ) {
@@ -158,9 +161,12 @@ impl Rcap {
         if demand.is_second() {
             return self.has_second(now, (of.channel, entry), (promise, nodes), call);
         }
-        if demand.request.has_second && demand.again.is_none() {
+        let is_first = demand.request.has_second && demand.again.is_none();
+        if is_first || demand.is_change() && self.has_spare(of) {
             let until = call.map_or(now, |call| call.until);
-            return self.ask_second(now, (of.channel, entry), (promise, nodes), until);
+            let installed = Some(installed).filter(|_| !is_first);
+            let first = Pending { entry, promise, nodes, installed };
+            return self.ask_second(now, of.channel, first, until);
         }
         self.end_answer(now, of.channel, None);
         if demand.is_change() {

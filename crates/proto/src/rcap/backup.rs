@@ -15,20 +15,25 @@
 //! The source tells RTIP of its part of the second path when it switches, and not before: until then no
 //! packet can leave by it. Both paths are reserved all the time. The failure of the second one is no failure
 //! of the channel. After a switch the channel has no second path any more, and looks for another one as any
-//! other. It cannot change before a switch. Behind one a change waits until the destination, too, has seen
-//! the first path fail: until then that one would be the contract beside which it opens the new one.
+//! other. Behind a switch a change waits until the destination, too, has seen the first path fail: until then
+//! that one would be the contract beside which it opens the new one.
+//!
+//! A change before a switch (`change.rs`) renews both paths. The accept of the new contract waits at the
+//! source until there is a second path apart from it, and the channel goes by it then. Both old paths are
+//! what they were until then, and are given up behind that. A destination may have all four, and does not
+//! know which of them the source goes on by: packets tell.
 
 use super::Rcap;
 use super::call::Call;
 use super::end::Side;
 use super::io::{Ending, EntryId, Installed, Promise, RcapEvent, RcapOutput, simply};
-use super::ledger::Entry;
+use super::ledger::{Entry, key};
 use super::record::{Again, Demand, Record};
 use super::reroute::{SILENT_MAX, is_of_path};
 use super::search::Nodes;
-use rota_contract::{ChannelId, NodeId};
+use rota_contract::{ChannelId, CloseCause, NodeId};
 use rota_units::{Instant, Span};
-use rota_wire::{RcapClose, RcapDenied, RcapTest};
+use rota_wire::{RcapChannel, RcapClose, RcapDenied, RcapTest};
 
 /// The nodes behind a failure pass the word on within this time.
 const TOLD: Span = Span::from_millis(100);
@@ -43,9 +48,11 @@ pub(super) struct Standby {
 /// A channel whose first path is open at its source, and waits for the second one.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
-    entry: EntryId,
-    promise: Promise,
-    nodes: Vec<Record>,
+    pub(super) entry: EntryId,
+    pub(super) promise: Promise,
+    pub(super) nodes: Vec<Record>,
+    /// Of a change: what RTIP will be told.
+    pub(super) installed: Option<Installed>,
 }
 
 impl Pending {
@@ -67,32 +74,39 @@ impl Rcap {
         self.ledger.get(entry).is_some_and(|entry| entry.demand.is_second())
     }
 
+    /// True if a channel that is sent here has a path in reserve.
+    pub(super) fn has_spare(&self, of: &RcapChannel) -> bool {
+        let is_spare = |id| self.ledger.get(id).is_some_and(|entry| entry.standby.is_some());
+        self.ledger.all_of(&key(of)).any(is_spare)
+    }
+
     /// The first path is open: the second one is asked for before the program hears of that.
-    pub(super) fn ask_second(
-        &mut self,
-        now: Instant,
-        (channel, entry): (ChannelId, EntryId),
-        (promise, nodes): (Promise, Vec<Record>),
-        until: Instant,
-    ) {
-        let Some(own) = self.ledger.get_mut(entry) else { return };
+    pub(super) fn ask_second(&mut self, now: Instant, channel: ChannelId, first: Pending, until: Instant) {
+        let Some(own) = self.ledger.get_mut(first.entry) else { return };
         own.is_pending = true;
-        let (demand, newest) = (own.demand, own.newest);
-        if nodes.len() < 2 {
-            // Nothing between that a second path could pass by.
-            let none = simply(self.own, RcapTest::NoSecondPath);
-            return self.release(now, entry, Ending::Denied(none), None);
-        }
-        let pending = Some(Box::new(Pending { entry, promise, nodes }));
+        let (demand, newest, has_between) = (own.demand, own.newest, first.nodes.len() >= 2);
+        let pending = Some(Box::new(first));
         // The program has its outcome in the time that it has for any channel.
         let call = Call::new(demand, until);
         self.calls.insert(channel, Call { attempts: newest, change: Some(newest), pending, ..call });
-        self.attempt(now, channel);
+        match has_between {
+            true => self.attempt(now, channel),
+            // Nothing between that a second path could pass by.
+            false => self.settle(now, channel, simply(self.own, RcapTest::NoSecondPath)),
+        }
     }
 
-    /// The second path was denied: the channel is refused, and the first one is given back.
-    pub(super) fn no_second(&mut self, now: Instant, pending: &Pending, denied: RcapDenied) {
+    /// The second path was denied: the channel or its change is refused, and the first one is given back.
+    pub(super) fn no_second(
+        &mut self,
+        now: Instant,
+        (channel, pending): (ChannelId, &Pending),
+        denied: RcapDenied,
+    ) {
         self.release(now, pending.entry, Ending::Denied(denied), None);
+        if pending.installed.is_some() {
+            self.tell(RcapEvent::NotChanged { channel, denied });
+        }
     }
 
     /// The accept of the second path has come back to the source: the program may send.
@@ -108,11 +122,18 @@ impl Rcap {
             standby.path = Some(path);
         }
         let Some(pending) = call.and_then(|call| call.pending) else { return };
-        let Pending { entry, promise, nodes } = *pending;
-        if let Some(first) = self.ledger.get_mut(entry) {
-            first.is_pending = false;
+        let Pending { entry: first, promise, nodes, installed } = *pending;
+        let newest = self.ledger.get(entry).map_or(0, |second| second.of.attempt);
+        if let Some(first) = self.ledger.get_mut(first) {
+            (first.is_pending, first.newest) = (false, first.newest.max(newest));
         }
-        self.tell(RcapEvent::Opened { channel, entry, promise, nodes });
+        match installed {
+            None => self.tell(RcapEvent::Opened { channel, entry: first, promise, nodes }),
+            Some(installed) => {
+                self.outputs.push_back(RcapOutput::Install { entry: first, channel: installed });
+                self.changed(now, channel, first, (promise, nodes));
+            }
+        }
     }
 
     /// The entry that opens is that of a second path at one of its ends. At the source RTIP is not told yet.
@@ -132,17 +153,20 @@ impl Rcap {
     ) -> bool {
         let (key, sending) = (entry.key(), entry.before.is_none());
         let RcapClose { cause, node } = close;
+        // An attempt that came to nothing on the way back is no end of the channel.
+        let is_wanted =
+            !is_of_path(entry, &close) && !matches!(cause, CloseCause::NoAnswer | CloseCause::Refused);
         if entry.standby.is_some() {
             if sending && is_of_path(entry, &close) {
                 self.tell(RcapEvent::SecondLost { channel: key.channel, cause, node });
             }
-            if sending && !is_of_path(entry, &close) && told_by == Some(Side::Behind) {
+            if sending && is_wanted && told_by == Some(Side::Behind) {
                 // The destination ends the channel. By the first path its word may never come: it may have
                 // seen a failure there that this node has not heard of yet, and not have that path any more
                 // (seed 62000006557 of the product's timers).
                 self.release(now, id, Ending::Closed { cause, node }, None);
             }
-            if !sending && !is_of_path(entry, &close) {
+            if !sending && is_wanted {
                 // The source ends the channel. By the first path its word may never come: it may have
                 // switched because of a failure that this node has not seen yet.
                 self.release(now, id, Ending::Closed { cause, node }, None);
@@ -165,9 +189,24 @@ impl Rcap {
         true
     }
 
-    /// A channel that waits for its second path has ended: its program hears of a refusal.
+    /// A channel that waits for its second path, or the change of one, has ended: its program hears of a
+    /// refusal.
     pub(super) fn end_pending(&mut self, now: Instant, entry: &Entry, denied: RcapDenied) {
         let (channel, attempts) = (entry.of.channel, entry.of.attempt);
+        if entry.demand.is_change() {
+            let was_asked = self.calls.remove(&channel).is_some();
+            let is_later =
+                |id: &EntryId| self.ledger.get(*id).is_some_and(|later| later.of.attempt > entry.of.attempt);
+            let later: Vec<EntryId> = self.ledger.all_of(&entry.key()).filter(is_later).collect();
+            for second in later {
+                let lapsed = Ending::Denied(simply(self.own, RcapTest::LeaseOver));
+                self.release(now, second, lapsed, None);
+            }
+            if was_asked {
+                self.tell(RcapEvent::NotChanged { channel, denied });
+            }
+            return;
+        }
         self.end_answer(now, channel, Some(denied));
         self.tell(RcapEvent::Refused { channel, denied, attempts });
     }

@@ -216,7 +216,7 @@ impl Rcap {
                 Some(Call { broken: Some((broken, _)), is_over, .. }) => {
                     self.no_way(channel, &broken, Some(denied).filter(|_| !is_over));
                 }
-                Some(Call { pending: Some(pending), .. }) => self.no_second(now, &pending, told),
+                Some(Call { pending: Some(pending), .. }) => self.no_second(now, (channel, &pending), told),
                 Some(Call { change: Some(_), beside, .. }) => {
                     // A hop that cannot grow has said nothing of the contract.
                     let first = beside.filter(|first| first.test != RcapTest::Unsupported);

@@ -26,6 +26,9 @@
 //! way by the contract that it had. Of two open entries at a destination the one that stays is the channel;
 //! the source, which alone decides, closes the other one.
 //!
+//! The change of a channel with a path in reserve goes over at the source once the new contract has such a
+//! path, too (`backup.rs`).
+//!
 //! A change that no node can have in the place of the old contract is asked for once more, beside it on every
 //! hop: one with a shorter bound than the old one leaves to its links, say. A change of a statistical channel
 //! and of a member of a group is asked for so from the beginning.
@@ -119,9 +122,6 @@ impl Rcap {
         let alike = Demand::of(heard, ChannelRequest { packet_max, ..request });
         let alike = alike.ok().filter(|of| packets.traffic.carries(&of.packets.traffic));
         let demand = alike.map_or_else(|| Demand::of(heard, request), Ok)?;
-        if self.ledger.all_of(&key).any(|id| self.ledger.get(id).is_some_and(|of| of.standby.is_some())) {
-            return Err(RcapCallError::HasSecond);
-        }
         if self.calls.contains_key(&channel) {
             return Err(RcapCallError::Changing);
         }
@@ -165,10 +165,16 @@ impl Rcap {
         (promise, nodes): (Promise, Vec<Record>),
     ) {
         let key = ChannelKey { origin: self.own, channel };
-        let old = self.ledger.all_of(&key).find(|id| *id != entry);
-        if let Some((id, old)) = old.and_then(|id| Some((id, self.ledger.get(id)?))) {
-            let due = now + old.promise + PARTING;
-            self.ledger.end_at(id, due);
+        let olds: Vec<EntryId> = self.ledger.all_of(&key).filter(|id| *id < entry).collect();
+        for id in olds {
+            let Some(old) = self.ledger.get_mut(id) else { continue };
+            if old.standby.take().is_some() {
+                // Nothing has left by it, and nothing will.
+                self.release(now, id, self.given_up(), None);
+            } else {
+                let due = now + old.promise + PARTING;
+                self.ledger.end_at(id, due);
+            }
         }
         let Some(own) = self.ledger.get(entry) else { return };
         let request = own.demand.request;
@@ -229,18 +235,18 @@ impl Rcap {
         let key = entry.key();
         let other = self.ledger.find(&key).and_then(|id| Some((id, self.ledger.get(id)?)));
         let Some((id, other)) = other.filter(|(_, other)| other.state.is_open()) else { return false };
+        let close = self.close_of(ending);
         if entry.standby.is_some() || other.standby.is_some() {
-            let close = self.close_of(ending);
-            let (is_ended, is_used) = (entry.before.is_some(), entry.standby.is_none());
-            let is_failed = super::reroute::is_of_path(entry, &close);
+            let is_wanted = entry.standby.is_none() && !super::reroute::is_of_path(entry, &close);
             let goes_on = self.switches(now, entry, (id, close, told_by));
-            if !(is_ended && is_used && is_failed) {
+            if entry.before.is_none() || is_wanted {
                 return goes_on;
             }
         }
-        let Some(other) = self.ledger.get(id) else { return false };
-        if entry.before.is_some() && other.of.attempt > entry.of.attempt {
-            let close = self.close_of(ending);
+        let Some(other) = self.ledger.get(id) else { return true };
+        let is_newer = other.standby.is_none() && other.of.attempt > entry.of.attempt;
+        // The source of a change whose first path has failed may go on by the path in reserve of before.
+        if entry.before.is_some() && is_newer && self.ledger.all_of(&key).next() == Some(id) {
             let is_given_up = close.node == key.origin && close.cause == CloseCause::ReservationLost;
             // Its source may not know of the change yet, and give it up: the channel has failed then.
             let first = (!is_given_up).then_some((close.cause, close.node));
@@ -249,7 +255,7 @@ impl Rcap {
             }
             let is_less = self.ledger.set_buffers(id, 0, u64::MAX);
             assert!(is_less, "nothing is held any more");
-            self.tell(RcapEvent::ChangedHere { key });
+            self.tell(RcapEvent::ChangedHere { key, entry: id });
         }
         true
     }

@@ -49,13 +49,8 @@ impl Rcap {
             self.counters.repeated += 1;
             return;
         }
-        // A change stands beside the open contract until its source gives up one of them.
-        // So does the first path beside the second one.
-        let stays = wire.again.is_some_and(|again| again.is_change || again.apart.octets() > 0);
-        let kept = self.ledger.find(&key(of)).filter(|_| stays);
-        let is_open = |id: &EntryId| self.ledger.get(*id).is_some_and(|entry| entry.state.is_open());
-        let kept = kept.filter(is_open);
-        for earlier in standing.into_iter().filter(|id| Some(*id) != kept) {
+        let kept = self.stay_beside(of, wire);
+        for earlier in standing.into_iter().filter(|id| !kept.contains(id)) {
             self.release(now, earlier, Ending::Superseded, None);
         }
         if wire.again.is_none() {
@@ -69,6 +64,22 @@ impl Rcap {
         if let Err(denied) = self.begin(now, attempt) {
             self.deny(from, of, denied);
         }
+    }
+
+    /// The entries of a channel that stay beside a request for it: the open contract and its path in reserve
+    /// beside a change, until its source gives up one of both, and all of them beside the second path of the
+    /// newest one. A second path that was asked for before does not.
+    fn stay_beside(&self, of: &RcapChannel, wire: &RcapRequest<'_>) -> Vec<EntryId> {
+        let is_second = wire.again.is_some_and(|again| again.apart.octets() > 0);
+        let is_change = wire.again.is_some_and(|again| again.is_change);
+        let Some(first) = self.ledger.find(&key(of)).filter(|_| is_change || is_second) else {
+            return Vec::new();
+        };
+        let may_stay = |id: &EntryId| {
+            let open = self.ledger.get(*id).filter(|entry| entry.state.is_open());
+            open.is_some_and(|of| *id == first || if is_second { *id < first } else { of.standby.is_some() })
+        };
+        self.ledger.all_of(&key(of)).rev().filter(may_stay).take(3).collect()
     }
 
     /// Denies a request that has no entry here.

@@ -530,6 +530,8 @@ pub enum RcapEvent {
     ChangedHere {
         /// Which channel.
         key: ChannelKey,
+        /// The entry of the contract that holds.
+        entry: EntryId,
     },
     /// A channel whose path had failed opens by another one, for its receiver.
     Again {
@@ -601,9 +603,6 @@ pub enum RcapCallError {
     /// A change of the channel waits for its outcome.
     #[error("a change of the channel is under way already")]
     Changing,
-    /// A path in reserve has the contract of the first one.
-    #[error("a channel with a path in reserve (--backup) does not change; open it again")]
-    HasSecond,
     /// The attempts of a channel are numbered, and no number is left for a change.
     #[error("the channel was asked to change too often; open it again")]
     Attempts,

@@ -78,7 +78,7 @@ pub(super) struct Entry {
     pub(super) newest: u16,
     /// At the ends of a second path that is not used.
     pub(super) standby: Option<Standby>,
-    /// At a source: the program is not told before there is a second path.
+    /// At a source: neither the program nor RTIP is told before there is a second path.
     pub(super) is_pending: bool,
     /// At a source that has gone over to its second path: when the destination has seen the first one fail,
     /// too.
@@ -199,9 +199,18 @@ impl Ledger {
         let uid = demand.request.uid;
         let quota = limits.quota_of(uid, of.origin == own);
         let mut used = self.users.get(&(of.origin, uid)).copied().unwrap_or_default();
-        // A change takes the place of what the channel has.
-        let former = self.find(&key(of)).and_then(|id| self.get(id)).filter(|_| demand.is_change());
-        if let Some(former) = former.filter(|former| former.demand.request.uid == uid) {
+        // A change takes the place of what the channel has. Its second path takes that of all but the first
+        // path of the new contract, which shares nothing with it but the ends.
+        let is_end = before.is_none() || demand.request.destination == own;
+        let stays = self.all_of(&key(of)).next_back().filter(|_| is_end);
+        let gives_way = |id: &EntryId| match demand.is_change() {
+            true => self.find(&key(of)) == Some(*id),
+            false => demand.is_second() && stays != Some(*id),
+        };
+        for former in self.all_of(&key(of)).filter(gives_way).filter_map(|id| self.get(id)) {
+            if former.demand.request.uid != uid {
+                continue;
+            }
             used.channels -= 1;
             used.octets_a_second -= u128::from(former.demand.octets_a_second());
         }
@@ -227,7 +236,7 @@ impl Ledger {
         let id = EntryId(self.last_id);
         let place = (entry.key(), entry.of.attempt);
         assert!(self.by_key.insert(place, id).is_none(), "an attempt has one entry at a node");
-        assert!(self.all_of(&place.0).count() <= 2, "a channel that changes has two entries");
+        assert!(self.all_of(&place.0).count() <= 4, "two contracts of a channel, each with two paths");
         let used = self.users.entry((entry.of.origin, entry.demand.request.uid)).or_default();
         used.channels += 1;
         used.octets_a_second += u128::from(entry.demand.octets_a_second());
@@ -289,7 +298,8 @@ impl Ledger {
     /// that is open, or else the newest one.
     pub(super) fn find(&self, key: &ChannelKey) -> Option<EntryId> {
         let is_open = |id: &EntryId| self.get(*id).is_some_and(|entry| entry.state.is_open());
-        let is_used = |id: &EntryId| self.get(*id).is_some_and(|entry| entry.standby.is_none());
+        let is_used =
+            |id: &EntryId| self.get(*id).is_some_and(|entry| entry.standby.is_none() && !entry.is_pending);
         let used = self.all_of(key).rfind(|id| is_open(id) && is_used(id));
         used.or_else(|| self.all_of(key).rfind(is_open)).or_else(|| self.all_of(key).next_back())
     }
@@ -361,7 +371,7 @@ impl Ledger {
     /// and ports, and go to the same next node. So they stand in one order at all hops before, too.
     pub(super) fn former(&self, id: EntryId) -> Option<Former> {
         let entry = self.entries.get(&id).filter(|entry| entry.demand.takes_place())?;
-        let with = self.all_of(&entry.key()).find(|other| *other != id)?;
+        let with = self.find(&entry.key()).filter(|other| *other != id)?;
         let old = self.entries.get(&with).filter(|old| old.state.is_open() && old.standby.is_none())?;
         let is_one_way = entry.hop == old.hop && entry.comes_as(old);
         let is_alike =

@@ -134,6 +134,8 @@ pub enum HopEvent {
     Begun {
         /// Which.
         hop: ChannelId,
+        /// The local id of its packets.
+        label: u16,
     },
     /// It was ended by [`crate::Node::end_hop`], and its share is given back.
     Released {

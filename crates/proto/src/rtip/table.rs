@@ -9,6 +9,7 @@
 //! turn, so that a packet of a channel that has ended finds no other one for as long as can be.
 
 mod ending;
+mod holding;
 
 use super::door::{HopError, HopEvent};
 use super::fan::Fans;
@@ -80,8 +81,9 @@ struct Sink {
     /// its number 0, and had this number.
     joins: bool,
     joined_at: Option<u16>,
-    /// Packets of a contract that follows, and that the channel goes by soon.
-    hold: Option<Box<Hold>>,
+    /// Packets of contracts that may follow, the oldest one first: one that the channel goes by soon, and
+    /// paths in reserve.
+    holds: Vec<Hold>,
     /// The counts of a program that takes its frames itself.
     apart: Option<ReaderCounts>,
 }
@@ -107,13 +109,6 @@ impl Sink {
         // An older unit states fewer.
         let more = stated.wrapping_sub(counts.left_out as u16).cast_signed();
         counts.left_out = counts.left_out.saturating_add(more.max(0).unsigned_abs().into());
-    }
-
-    /// True if packets wait for those before them, and these have come.
-    fn has_waited(&self) -> bool {
-        let Some(hold) = self.hold.as_ref().filter(|hold| !hold.is_over) else { return false };
-        let Some((first, _)) = hold.first() else { return false };
-        first.fragment == 0 && self.follow.has_all_before(first.number, first.left_out)
     }
 }
 
@@ -167,7 +162,7 @@ pub(crate) struct Table {
     programs: BTreeMap<ChannelId, ChannelId>,
     /// Where packets to several receivers part.
     pub(crate) fans: Fans,
-    /// Ends that hold packets, or may.
+    /// Contracts whose packets are held, or may be.
     holding: usize,
     /// The newest packet that was held and goes to its program.
     kept: Option<Delivery>,
@@ -345,7 +340,7 @@ impl Table {
         self.events.reserve(EVENTS);
         let sink = self.sinks.entry(id).or_default();
         (sink.bound, sink.eased) = (bound, None);
-        self.drop_hold(id);
+        self.drop_holds(id);
         self.arrive_here(id, key, octets);
     }
 
@@ -399,22 +394,6 @@ impl Table {
         }
     }
 
-    /// Packets of another contract of an incoming channel come in by this id from now on. They wait for those
-    /// that still come by the contract before; there is room for so many.
-    pub(crate) fn enter_change(&mut self, id: ChannelId, key: Key, octets: u32, bound: Span, packets: usize) {
-        self.events.reserve(EVENTS);
-        self.drop_hold(id);
-        let sink = self.sinks.entry(id).or_default();
-        sink.hold = Some(Box::new(Hold::new(key, (sink.bound, bound), packets, octets)));
-        self.holding += 1;
-        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way: Way::Program });
-    }
-
-    fn drop_hold(&mut self, id: ChannelId) {
-        let hold = self.sinks.get_mut(&id).and_then(|sink| sink.hold.take());
-        self.holding -= usize::from(hold.is_some());
-    }
-
     /// From now on the ends of channels that are cut off stay until [`Self::end`].
     pub(crate) fn keep_cut(&mut self) {
         self.keeps_cut = true;
@@ -424,36 +403,7 @@ impl Table {
     pub(crate) fn park(&mut self, id: ChannelId) {
         let keys: Vec<Key> = self.destinations(id).collect();
         keys.into_iter().for_each(|key| self.part(key, id));
-        self.drop_hold(id);
-    }
-
-    /// An incoming channel of this host gets no more packets by this local id.
-    pub(crate) fn leave(&mut self, id: ChannelId, key: Key) {
-        let is_it = self.arrivals.get(&key).is_some_and(|arrival| arrival.hop == id);
-        if is_it {
-            self.part(key, id);
-        }
-        let Some(hold) = self.sinks.get_mut(&id).and_then(|sink| sink.hold.as_mut()) else { return };
-        // Its own packets come no more, or those before them.
-        match hold.key == key {
-            true => self.drop_hold(id),
-            false => self.end_hold(id),
-        }
-    }
-
-    /// The packets that an end holds go to its program, and the contract before is over.
-    fn end_hold(&mut self, id: ChannelId) {
-        let Some(sink) = self.sinks.get_mut(&id) else { return };
-        let Some(hold) = &mut sink.hold else { return };
-        hold.is_over = true;
-        let key = hold.key;
-        self.events.push_back(HopEvent::Begun { hop: id });
-        if hold.is_empty() {
-            sink.bound = hold.bound;
-            self.drop_hold(id);
-        }
-        // None of the packets before overtakes them any more.
-        self.arrivals.retain(|of, arrival| arrival.hop != id || *of == key);
+        self.drop_holds(id);
     }
 
     /// The parent waits for the end of a hop of which it knows already.
@@ -496,82 +446,7 @@ impl Table {
         let Arrival { hop, octets, way, .. } = *arrival;
         match way {
             Way::Port(port) => Meaning::Forward(port, hop),
-            Way::Program if self.holding > 0 && self.is_held(hop, key) => Meaning::Keep(hop),
-            Way::Program => Meaning::Deliver(hop, octets),
-        }
-    }
-
-    fn is_held(&self, id: ChannelId, key: Key) -> bool {
-        let hold = self.sinks.get(&id).and_then(|sink| sink.hold.as_ref());
-        hold.is_some_and(|hold| hold.key == key)
-    }
-
-    /// A packet of a contract that follows has come to its end. False where there is no room for it.
-    pub(crate) fn keep(&mut self, now: Instant, id: ChannelId, packet: &[u8]) -> bool {
-        let Some(sink) = self.sinks.get_mut(&id) else { return false };
-        let is_kept = sink.hold.as_mut().is_some_and(|hold| hold.keep(now, packet));
-        if sink.has_waited() {
-            self.end_hold(id);
-        }
-        is_kept
-    }
-
-    /// True if an end has packets that are to go to its program.
-    pub(crate) fn has_kept(&self) -> bool {
-        self.holding > 0
-            && self.sinks.values().any(|sink| sink.hold.as_ref().is_some_and(|hold| hold.is_over))
-    }
-
-    /// The next one of them, its octets in `bytes`. False if its channel is gone.
-    pub(crate) fn next_kept(&mut self, now: Instant, bytes: &mut [u8]) -> bool {
-        self.kept = self.go_on(now, bytes);
-        self.kept.is_some()
-    }
-
-    /// The packet of the newest call.
-    pub(crate) const fn take_kept(&mut self) -> Option<Delivery> {
-        self.kept.take()
-    }
-
-    fn go_on(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Delivery> {
-        let is_over = |sink: &Sink| sink.hold.as_ref().is_some_and(|hold| hold.is_over);
-        let (id, sink) = self.sinks.iter_mut().find(|(_, sink)| is_over(sink))?;
-        let (id, hold) = (*id, sink.hold.as_mut()?);
-        let (key, first) = (hold.key, hold.first());
-        let found = first.and_then(|(unit, fragment)| {
-            let len = fragment.len();
-            bytes.get_mut(..len)?.copy_from_slice(fragment);
-            Some((unit, len))
-        });
-        if let Some((unit, _)) = found
-            && !hold.is_begun
-        {
-            hold.is_begun = true;
-            (sink.bound, sink.eased) = (hold.bound, Some(hold.eased(unit.schedule_ns)));
-        }
-        hold.drop_first();
-        if hold.is_empty() {
-            self.drop_hold(id);
-        }
-        let (unit, len) = found?;
-        let descriptor = self.describe(key, &unit, len, Some(now))?;
-        Some(Delivery { channel: id, descriptor, offset: 0, octets: len as u16 })
-    }
-
-    /// When packets that are held go on although some before them have not come.
-    pub(crate) fn deadline(&self) -> Instant {
-        if self.holding == 0 {
-            return Instant::FAR;
-        }
-        let waits = self.sinks.values().filter_map(|sink| sink.hold.as_ref()).filter(|hold| !hold.is_over);
-        waits.map(|hold| hold.until).min().unwrap_or(Instant::FAR)
-    }
-
-    /// Those whose time has come go on.
-    pub(crate) fn handle_deadline(&mut self, now: Instant) {
-        let is_due = |sink: &Sink| sink.hold.as_ref().is_some_and(|hold| !hold.is_over && hold.until <= now);
-        while let Some(id) = self.sinks.iter().find(|(_, sink)| is_due(sink)).map(|(id, _)| *id) {
-            self.end_hold(id);
+            Way::Program => self.meaning_here(hop, key, octets),
         }
     }
 
@@ -612,9 +487,7 @@ impl Table {
             sink.tally.units += 1;
             sink.judge(arrived, unit.schedule_ns);
         }
-        if sink.has_waited() {
-            self.end_hold(id);
-        }
+        self.end_waits(id);
         Some(descriptor)
     }
 
@@ -639,11 +512,7 @@ impl Table {
         sink.tally = Tally { units, lost, incomplete, late, latest_by_ns, ..sink.tally };
         sink.last_number = sink.last_number.max(counts.next.saturating_sub(1));
         sink.follow.reach(counts.next, counts.missing, counts.left_out);
-        let has_waited = sink.has_waited();
-        if has_waited {
-            self.end_hold(id);
-        }
-        Some(has_waited)
+        Some(self.end_waits(id))
     }
 
     // ---- ends -----------------------------------------------------------------------------------------

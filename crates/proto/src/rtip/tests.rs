@@ -1,8 +1,8 @@
 //! The packets of one hop, without a port: what they carry, when they join, whose buffers they take.
 
-use super::door::HopSpec;
+use super::door::{HopEvent, HopSpec};
 use super::packets::{Joined, NotTaken, Packets};
-use super::table::{Hop, Meaning, State, Table};
+use super::table::{Hop, Key, Meaning, State, Table};
 use crate::io::{ChannelId, Payloads, PortId, ReaderCounts, UnitRef};
 use proptest::prelude::*;
 use rota_admission::rtip::{RateJitter, Regulator, Traffic};
@@ -449,7 +449,7 @@ fn changing() -> Table {
 
 fn comes(table: &mut Table, now: Instant, sequence: u16, number: u16, fragment: u16) -> bool {
     assert_eq!(table.look_up(NEW, sequence, 50), Meaning::Keep(DESTINATION));
-    table.keep(now, DESTINATION, &packet(number, fragment).1)
+    table.keep(now, (DESTINATION, NEW), &packet(number, fragment).1)
 }
 
 /// All packets that go to the program: unit and fragment.
@@ -513,6 +513,51 @@ fn packets_of_a_new_contract_wait_no_longer_than_the_bound_of_the_old_one() {
     assert!(table.end(DESTINATION).is_none() && table.is_empty());
 }
 
+/// Behind a path in reserve and the contract of a change there is the path in reserve of that one: whichever
+/// comes first is the channel's, and those before it are over.
+#[test]
+fn several_contracts_wait_and_the_one_that_comes_goes_on() {
+    const KEPT: Key = (PortId(1), MAC, 3);
+    const LATER: Key = (PortId(2), MAC, 6);
+    let three = || {
+        let mut table = Table::new();
+        table.enter_destination(DESTINATION, OLD, 50, ms(30));
+        for key in [KEPT, NEW, LATER] {
+            table.enter_change(DESTINATION, key, 50, ms(20), 4);
+        }
+        table
+    };
+    let begun = |table: &mut Table| {
+        std::iter::from_fn(|| table.next_event())
+            .map(|event| match event {
+                HopEvent::Begun { hop: DESTINATION, label } => label,
+                event => panic!("{event:?}"),
+            })
+            .collect::<Vec<u16>>()
+    };
+    // The change: the old path in reserve is over with the old contract, and the new one waits.
+    let mut table = three();
+    assert!(comes(&mut table, at(1), 0, 0, 0));
+    assert_eq!((kept(&mut table, at(1)), begun(&mut table)), (vec![(0, 0)], vec![NEW.2]));
+    assert_eq!([OLD, KEPT].map(|key| table.look_up(key, 9, 50)), [Meaning::Unknown; 2]);
+    assert_eq!(table.look_up(LATER, 0, 50), Meaning::Keep(DESTINATION));
+    table.leave(DESTINATION, NEW);
+    assert_eq!(
+        (begun(&mut table), table.look_up(LATER, 1, 50)),
+        (vec![LATER.2], Meaning::Deliver(DESTINATION, 50))
+    );
+    // The first path fails before the change: nobody knows yet which of them it goes on by.
+    let mut table = three();
+    table.leave(DESTINATION, OLD);
+    assert_eq!(begun(&mut table), []);
+    assert_eq!(table.look_up(KEPT, 0, 50), Meaning::Keep(DESTINATION));
+    assert!(table.keep(at(1), (DESTINATION, KEPT), &packet(5, 1).1));
+    assert_eq!((kept(&mut table, at(1)), begun(&mut table)), (vec![(5, 1)], vec![KEPT.2]));
+    [NEW, LATER].into_iter().for_each(|key| table.leave(DESTINATION, key));
+    assert_eq!((begun(&mut table), table.deadline()), (vec![], Instant::FAR));
+    assert_eq!(table.look_up(KEPT, 1, 50), Meaning::Deliver(DESTINATION, 50));
+}
+
 /// The node did not know which units the sending program had left out where the receiving program takes its
 /// frames itself: the new contract waited for the whole old bound, or went on too early.
 #[test]
@@ -529,7 +574,7 @@ fn packets_of_a_new_contract_do_not_wait_for_units_that_were_left_out() {
         assert_eq!(table.look_up(NEW, 0, 50), Meaning::Keep(DESTINATION));
         let (header, mut octets) = packet(3, 0);
         UnitHeader { left_out, ..header }.emit(&mut octets);
-        assert!(table.keep(at(1), DESTINATION, &octets));
+        assert!(table.keep(at(1), (DESTINATION, NEW), &octets));
         assert_eq!(table.has_kept(), !waits, "{left_out} {by_program}");
         let all = ReaderCounts { units: 3, next: 3, left_out: left_out.into(), ..counts };
         assert_eq!(table.take_counts(DESTINATION, &all), Some(waits));

@@ -243,15 +243,10 @@ impl World {
             RcapEvent::Changing { key, entry, request, .. } => {
                 self.reroutes.changes.next.insert((at, entry), (key, request.messages.s_max.get()));
             }
-            RcapEvent::ChangedHere { key } => {
-                let next = self
-                    .reroutes
-                    .changes
-                    .next
-                    .iter()
-                    .find(|((of, _), (of_key, _))| (*of, *of_key) == (at, key));
-                let (place, (_, octets)) = next.map(|(place, next)| (*place, *next)).expect("it was told of");
-                self.reroutes.changes.next.remove(&place);
+            RcapEvent::ChangedHere { key, entry } => {
+                let next = self.reroutes.changes.next.remove(&(at, entry));
+                let (of, octets) = next.expect("it was told of");
+                assert_eq!(of, key);
                 self.reroutes.changes.contracts.insert((key, false), octets);
             }
             RcapEvent::Again { key, request, .. } => {

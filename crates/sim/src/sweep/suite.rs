@@ -61,6 +61,14 @@ impl Campaign {
             kind.draw(&mut random, &mut scenario, &mut channel, (open, duration));
             scenario.across.push(channel);
         }
+        // By a stream of their own, so that each seed keeps the rest of its world.
+        let mut random = Stream::named(seed, "campaign changes of two paths");
+        for channel in scenario.across.iter_mut().filter(|channel| channel.spec.suite.backup) {
+            let open = channel.open.as_nanos() / 1_000_000;
+            if random.below(3) > 0 {
+                changes(&mut random, channel, (open, duration));
+            }
+        }
         scenario
     }
 }
@@ -83,17 +91,7 @@ impl Kind {
                 suite.end = (random.below(4) > 0).then(|| ms(left / 2 + random.between(1, left / 2)));
                 (channel.close, channel.dies) = (None, false);
             }
-            Self::Changes => {
-                channel.spec.suite.room = 8_000;
-                for _ in 0..random.between(1, 4) {
-                    let at = ms(open + random.between(100, left.max(101)));
-                    let octets = random.between(100, 8_000) as u32;
-                    let period = Span::from_micros(random.between(10_000, 60_000));
-                    let delay = (random.below(3) == 0).then(|| ms(random.between(60, 500)));
-                    channel.changes.push(AcrossChange { at, octets, period, delay });
-                }
-                channel.changes.sort_by_key(|change| change.at);
-            }
+            Self::Changes => changes(random, channel, (open, duration)),
             Self::Group => members(random, scenario, channel, (open, duration)),
             Self::Asked => suite.asks = Initiation::Receiver,
             Self::Duplex => suite.asks = Initiation::Duplex,
@@ -113,6 +111,19 @@ impl Kind {
             }
         }
     }
+}
+
+/// Other contracts while the channel is open.
+fn changes(random: &mut Stream, channel: &mut AcrossChannel, (open, duration): (u64, u64)) {
+    channel.spec.suite.room = 8_000;
+    for _ in 0..random.between(1, 4) {
+        let at = ms(open + random.between(100, (duration - open).max(101)));
+        let octets = random.between(100, 8_000) as u32;
+        let period = Span::from_micros(random.between(10_000, 60_000));
+        let delay = (random.below(3) == 0).then(|| ms(random.between(60, 500)));
+        channel.changes.push(AcrossChange { at, octets, period, delay });
+    }
+    channel.changes.sort_by_key(|change| change.at);
 }
 
 /// Further receivers, some of which come and go.

@@ -163,11 +163,10 @@ impl Node {
     ) -> Result<(), HopError> {
         let octets = u32::try_from(channel.octets.get()).unwrap_or(u32::MAX);
         let key = (from.port, from.hop, label);
-        let next = self.end_across(id).and_then(|end| end.next).filter(|(of, _)| *of == entry);
-        let bound = |granted: &Granted| granted.bound();
-        if let Some((_, next)) = &next {
+        let next = self.end_across(id).and_then(|end| end.next.get(&entry)).map(Granted::bound);
+        if let Some(bound) = next {
             let packets = usize::try_from(channel.buffers).unwrap_or(usize::MAX);
-            self.enter_change_as(id, from, (octets, bound(next)), label, packets)?;
+            self.enter_change_as(id, from, (octets, bound), label, packets)?;
         } else {
             let bound = self.end_across(id).map_or(Span::ZERO, |end| end.granted.bound());
             self.enter_destination_as(id, from, (octets, bound), label)?;
@@ -194,9 +193,8 @@ impl Node {
         };
         self.hops.leave(id, key);
         self.count_arrivals();
-        let end = self.across.as_mut().and_then(|across| across.ends.get_mut(&id));
-        if let Some(end) = end.filter(|end| end.next.is_some_and(|(of, _)| of == entry)) {
-            end.next = None;
+        if let Some(end) = self.across.as_mut().and_then(|across| across.ends.get_mut(&id)) {
+            end.next.remove(&entry);
         }
     }
 
@@ -209,16 +207,15 @@ impl Node {
         let granted = Granted { withdrawn, ..served_by(*granted, nodes) };
         let id = across.end_of(key, false);
         if let Some(end) = id.and_then(|id| across.ends.get_mut(&id)) {
-            end.next = Some((entry, granted));
+            end.next.insert(entry, granted);
         }
     }
 
     /// It has it: the one before is over.
-    pub(super) fn on_changed_here(&mut self, key: ChannelKey) {
+    pub(super) fn on_changed_here(&mut self, channel: ChannelId, entry: EntryId) {
         let Some(across) = &mut self.across else { return };
-        let Some(channel) = across.end_of(key, false) else { return };
         let Some(end) = across.ends.get_mut(&channel) else { return };
-        let Some((entry, granted)) = end.next.take() else { return };
+        let Some(granted) = end.next.remove(&entry) else { return };
         end.granted = granted;
         let from = across.entered.get(&entry).map(|(_, (port, hop, _))| Way { port: *port, hop: *hop });
         end.way = from.or(end.way);

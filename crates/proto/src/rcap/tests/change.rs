@@ -46,7 +46,8 @@ fn a_receiver_has_both_contracts_until_one_of_them_is_closed() {
     let mut rcap = received();
     rcap.on_message(at(20), A, &change(2, sized(1_500))).unwrap();
     let outputs = drain(&mut rcap);
-    let Some(RcapEvent::Changing { request, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    let Some(RcapEvent::Changing { entry, request, .. }) = event(&outputs) else { panic!("{outputs:?}") };
+    let newer = *entry;
     assert_eq!(request.messages.s_max, Octets::new(1_500));
     let installed = outputs.iter().find_map(|output| match output {
         RcapOutput::Install { channel, .. } => Some(channel),
@@ -58,7 +59,7 @@ fn a_receiver_has_both_contracts_until_one_of_them_is_closed() {
     let held = installed.map_or(0, |channel| channel.buffers * channel.octets.get());
     assert_eq!(rcap.buffer_octets(), held, "room for what may come too early");
     let outputs = closes(&mut rcap, 1, CloseCause::ReservationLost, A);
-    assert_eq!(event(&outputs), Some(&RcapEvent::ChangedHere { key: key_of(1) }));
+    assert_eq!(event(&outputs), Some(&RcapEvent::ChangedHere { key: key_of(1), entry: newer }));
     assert_eq!((sent(&outputs), rcap.buffer_octets()), (vec![], 0), "all packets before have come");
     let outputs = closes(&mut rcap, 2, CloseCause::Finished, A);
     assert!(matches!(event(&outputs), Some(RcapEvent::Closed { sending: false, .. })), "{outputs:?}");
