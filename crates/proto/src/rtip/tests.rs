@@ -594,14 +594,14 @@ fn nothing_of_a_contract_that_is_over_leaves_in_packets_of_its_size() {
     assert_eq!(packets.give_up_rest(), Some(unit(0, 100)));
     packets.settle_contract();
     assert_eq!(packets.give_up_rest(), None);
-    assert_eq!((packets.join(at(60)), packets.first_octets()), (1, Some(80)));
+    assert_eq!((packets.join(at(60)), packets.first_octets()), (2, Some(80 + UNIT_HEADER_OCTETS)));
     let mut packets = Packets::of_source(&spec(Regulator::None, 0), 50, HOP);
     assert!(packets.offer(at(0), unit(0, 100)));
     packets.join_contract(&spec(Regulator::None, 1), 80, spec(Regulator::None, 1).traffic, None);
     assert_eq!(packets.give_up_rest(), None, "nothing of it has left");
     packets.settle_contract();
     packets.join(at(60));
-    assert_eq!(packets.first_octets(), Some(80));
+    assert_eq!(packets.first_octets(), Some(80 + UNIT_HEADER_OCTETS));
 }
 
 /// The bound counts from when the contract of the group lets a packet go, not from when its own one does.
