@@ -629,7 +629,8 @@ fn units_that_have_not_begun_to_leave_are_given_away() {
 
 /// Seeds 62000000047 (product), 62000000060 and 62000000233 (proven) of the second suite: a source that the
 /// end of its old contract finds with units of before sends none in packets of the old size by the new local
-/// id. The unit that has left in part is given up, and the others leave by the new contract.
+/// id. The unit that has left in part is given up, and the others leave by the new contract, in packets of 80
+/// octets behind their header of 16.
 #[test]
 fn nothing_of_a_contract_that_is_over_leaves_in_packets_of_its_size() {
     let mut packets = Packets::of_source(&spec(Regulator::None, 0), 50, HOP);
@@ -639,14 +640,14 @@ fn nothing_of_a_contract_that_is_over_leaves_in_packets_of_its_size() {
     assert_eq!(packets.give_up_rest(), Some(unit(0, 100)));
     packets.settle_contract();
     assert_eq!(packets.give_up_rest(), None);
-    assert_eq!((packets.join(at(60)), packets.first_octets()), (1, Some(80)));
+    assert_eq!((packets.join(at(60)), packets.first_octets()), (2, Some(96)));
     let mut packets = Packets::of_source(&spec(Regulator::None, 0), 50, HOP);
     assert!(packets.offer(at(0), unit(0, 100)));
     packets.join_contract(&spec(Regulator::None, 1), 80, spec(Regulator::None, 1).traffic, None);
     assert_eq!(packets.give_up_rest(), None, "nothing of it has left");
     packets.settle_contract();
     packets.join(at(60));
-    assert_eq!(packets.first_octets(), Some(80));
+    assert_eq!(packets.first_octets(), Some(96));
 }
 
 /// The bound counts from when the contract of the group lets a packet go, not from when its own one does.
