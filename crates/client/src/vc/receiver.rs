@@ -2,11 +2,11 @@
 
 use super::arrivals::Arrivals;
 use super::{Report, VcError, sleep};
-use crate::now;
 use crate::session::Session;
+use crate::{now, spin};
 use rota_contract::ChannelId;
 use rota_shm::control::CircuitTerms;
-use rota_shm::{BoardView, CircuitEnd, ClientCircuitSink, max_slice};
+use rota_shm::{BoardView, CircuitEnd, ClientCircuitSink, EventSeen, Patience, max_slice};
 use rota_units::{Instant, Span};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
@@ -33,6 +33,22 @@ pub struct Receiver {
     told: u64,
     /// The message in hand was begun.
     in_message: bool,
+    looks: Looks,
+}
+
+/// Whether a program looks for a while before it sleeps: its messages come one at a time, each soon after it
+/// has begun to wait. A wake-up takes longer than all the work for such a one (decision 012).
+#[derive(Debug, Default)]
+struct Looks(Patience);
+
+impl Looks {
+    /// A part came. Those of a stream or of a long message come without being asked for: a program that
+    /// looked for them would take a processor, and save no time.
+    fn took(&mut self, last: bool) {
+        if !last {
+            self.0 = Patience::default();
+        }
+    }
 }
 
 impl Receiver {
@@ -54,7 +70,8 @@ impl Receiver {
     fn of(way: Way, room: usize, from: String, terms: CircuitTerms) -> Self {
         let part = vec![0; room].into();
         let (held, held_last, told, in_message) = (0..0, false, 0, false);
-        Self { way, from, terms, part, held, held_last, gap: 0, told, in_message }
+        let looks = Looks::default();
+        Self { way, from, terms, part, held, held_last, gap: 0, told, in_message, looks }
     }
 
     /// Of a guaranteed circuit the channel that carries it, and the bound of each TPDU from its turn on.
@@ -176,6 +193,7 @@ impl Receiver {
             };
             if let Some(part) = part {
                 (self.held, self.held_last) = (0..part.octets, part.last);
+                self.looks.took(part.last);
                 self.gap += u64::from(part.lost);
                 self.tell(false);
                 return Ok(true);
@@ -186,8 +204,20 @@ impl Receiver {
                 Some(end) => return Err(VcError::Ended(end)),
                 None => {}
             }
-            sleep((&board, seen), (give_up, max_slice()), || self.is_forsaken())?;
+            self.wait(&board, seen, give_up)?;
         }
+    }
+
+    /// Waits for news.
+    fn wait(&mut self, board: &BoardView, seen: EventSeen, give_up: Instant) -> Result<(), VcError> {
+        let began = now();
+        let is_news = || board.event() != seen;
+        if matches!(self.way, Way::Queue { .. }) && spin::look(&mut self.looks.0, give_up, is_news) {
+            return Ok(());
+        }
+        sleep((board, seen), (give_up, max_slice()), || self.is_forsaken())?;
+        self.looks.0.waited(now().since(began), is_news());
+        Ok(())
     }
 
     fn board(&self) -> BoardView {
@@ -279,5 +309,23 @@ impl AsFd for Receiver {
 impl AsRawFd for Receiver {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_receives_a_stream_or_long_messages_never_looks() {
+        let mut looks = Looks::default();
+        let mut wait = |last| {
+            looks.0.waited(Span::from_micros(50), true);
+            looks.took(last);
+            looks.0.looks()
+        };
+        assert!(![true, true, false].repeat(100).into_iter().any(&mut wait), "long messages");
+        assert!(![false; 100].into_iter().any(&mut wait), "a stream");
+        assert_eq!([true; 4].map(&mut wait), [false, false, true, true], "short messages");
     }
 }

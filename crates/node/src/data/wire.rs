@@ -158,8 +158,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
             due = None;
             self.drain_from(received.dequeued)?;
             // A station that has just answered waits for the answer's answer: a look at the empty socket
-            // first would delay the next station. If more has come, the level-triggered wait returns at once.
-            if self.own_frames != sent_before {
+            // first would delay the next station. Of a stream each frame is answered, and a turn for each
+            // would cost more than the frame.
+            if self.own_frames != sent_before && !self.ways[place].wire.device.has_frame() {
                 break;
             }
         }

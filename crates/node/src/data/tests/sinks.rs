@@ -368,3 +368,28 @@ fn a_late_unit_that_its_program_does_not_read_is_lost_and_not_late() {
     let missed = rota_contract::Tally { lost: 2, unread: 2, ..rota_contract::Tally::default() };
     assert_eq!(came(&lan), missed, "each unit counts once");
 }
+
+/// Each turn took one frame of a circuit's stream, since each is acknowledged.
+#[test]
+fn a_turn_takes_all_frames_that_wait_though_each_is_answered() {
+    let mut lan = Lan::new();
+    let (service, quality) = (9, rota_wire::Quality::RELIABLE);
+    let request =
+        rota_proto::circuits::CircuitRequest { service, window: 4, quality, bucket: None, level: 0 };
+    let sent = |lan: &mut Lan| lan.sender.data.ways[0].wire.device.counters().sent;
+    let before = sent(&mut lan);
+    for _ in 0..3 {
+        assert!(lan.sender.data.node.circuit_open(now(), "b", &request).is_ok());
+        assert!(lan.sender.data.drain().is_ok());
+    }
+    let give_up = now() + PATIENCE;
+    while sent(&mut lan) < before + 3 {
+        assert!(now() < give_up, "they keep to the rate of the link, and leave soon");
+        lan.sender.turn();
+    }
+    let answers = lan.receiver.data.own_frames;
+    assert!(lan.receiver.data.receive(0).is_ok());
+    assert!(lan.receiver.data.own_frames > answers, "nobody listens, and they are told so");
+    let left = lan.receiver.data.ways[0].wire.device.receive(&mut [0; 2_048]);
+    assert!(matches!(left, Ok(None)), "{left:?}");
+}

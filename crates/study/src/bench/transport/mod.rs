@@ -28,8 +28,7 @@ const QUESTION: usize = 64;
 #[derive(clap::Args)]
 #[command(after_help = "Example: rota bench transport --rounds 1 --json")]
 pub struct Args {
-    /// A program with ends of quinn, Zenoh and ZeroMQ, which takes the words of 'rota bench transport-end';
-    /// without it they are left out
+    /// The program with ends of quinn, Zenoh and ZeroMQ, built from bench/peers; without it they are left out
     #[arg(long, value_name = "FILE")]
     peers: Option<PathBuf>,
     /// The transports that are measured; all without it
@@ -38,9 +37,9 @@ pub struct Args {
     /// The rate of each port of the wire without losses, a bridge; 0bit leaves it out
     #[arg(long, value_parser = rate_or_none, default_value = "1gbit")]
     rate: Rate,
-    /// The rate of each port of the wire with losses and delays, which is a program
-    #[arg(long, value_parser = link_rate, default_value = "1gbit")]
-    hub_rate: BitRate,
+    /// The rate of each port of the wire with losses and delays, which is a program; 0bit leaves it out
+    #[arg(long, value_parser = rate_or_none, default_value = "1gbit")]
+    hub_rate: Rate,
     /// How many of all frames vanish there: each share is measured with each round trip
     #[arg(long, value_name = "SHARE,…", value_delimiter = ',', value_parser = parse_share)]
     #[arg(default_values = ["0%", "1000ppm", "1%", "5%"])]
@@ -149,7 +148,7 @@ struct Stream {
 struct Results {
     virtual_wire: bool,
     link_bps: Option<u64>,
-    hub_bps: u64,
+    hub_bps: Option<u64>,
     rounds: u64,
     window_ns: u64,
     /// Transports that this run has not: the kernel lacks them, or `--peers` was not given.
@@ -167,6 +166,9 @@ struct Rounds {
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let (kinds, left_out) = chosen(args)?;
+    if wires(args).is_empty() {
+        return Err(Failure::wrong_use("--rate 0bit and --hub-rate 0bit leave no wire"));
+    }
     let stage = Stage::of_topology(topology(args))?;
     let mut rows = Vec::new();
     for wire in wires(args) {
@@ -183,7 +185,7 @@ pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let results = Results {
         virtual_wire: true,
         link_bps: args.rate.0.map(BitRate::as_bps),
-        hub_bps: args.hub_rate.as_bps(),
+        hub_bps: args.hub_rate.0.map(BitRate::as_bps),
         rounds: args.rounds,
         window_ns: args.window.as_nanos(),
         left_out,
@@ -214,12 +216,14 @@ fn chosen(args: &Args) -> Result<(Vec<Kind>, Vec<Kind>), Failure> {
     }
 }
 
-/// Two stations on a bridge, and two others on a hub.
+/// Two stations on a bridge, and two others on a hub. A wire that is left out stands there unused.
 fn topology(args: &Args) -> Topology {
-    let rate = args.rate.0.unwrap_or(args.hub_rate);
+    let or = |rate: Rate, other: Rate| rate.0.or(other.0).unwrap_or(BitRate::from_mbit(1_000));
     let hub = Medium::Hub(HubOrders { script: None, seed: 1 });
-    let segments =
-        vec![Segment::new("bridge", rate), Segment { medium: hub, ..Segment::new("hub", args.hub_rate) }];
+    let segments = vec![
+        Segment::new("bridge", or(args.rate, args.hub_rate)),
+        Segment { medium: hub, ..Segment::new("hub", or(args.hub_rate, args.rate)) },
+    ];
     let station = |(name, port): (&str, usize)| Station { name: name.to_owned(), ports: vec![port] };
     let stations = [("n1", 0), ("n2", 0), ("n3", 1), ("n4", 1)].map(station).to_vec();
     Topology { segments, stations }
@@ -228,7 +232,7 @@ fn topology(args: &Args) -> Topology {
 /// The bridge first, and then the hub with each loss and each delay.
 fn wires(args: &Args) -> Vec<Wire> {
     let mut wires: Vec<Wire> = args.rate.0.map(|_| Wire::Bridge).into_iter().collect();
-    for round_trip in &args.round_trip {
+    for round_trip in args.round_trip.iter().filter(|_| args.hub_rate.0.is_some()) {
         wires.extend(args.loss.iter().map(|&loss| Wire::Hub { loss, round_trip: *round_trip }));
     }
     wires
@@ -345,6 +349,8 @@ mod tests {
         let args = All::parse_from(["bench", "--rate", "0bit", "--only", "udp,zenoh"]).args;
         assert_eq!(super::wires(&args).len(), 8);
         assert_eq!(chosen(&args).expect("udp is there"), (vec![Kind::Udp], vec![Kind::Zenoh]));
+        let args = All::parse_from(["bench", "--hub-rate", "0bit"]).args;
+        assert_eq!(super::wires(&args), [Wire::Bridge]);
         let args = All::parse_from(["bench", "--only", "zenoh"]).args;
         assert!(chosen(&args).is_err_and(|failure| failure.sentence.contains("--peers")));
     }

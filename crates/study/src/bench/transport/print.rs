@@ -6,11 +6,13 @@ use rota_answer::outln;
 
 pub(super) fn print(o: &Results) {
     let mbit = |bps: u64| bps / 1_000_000;
-    let link = o.link_bps.map_or_else(String::new, |bps| format!("a bridge of {} Mbit/s, and ", mbit(bps)));
+    let wire = |name: &str, bps: Option<u64>| bps.map(|bps| format!("a {name} of {} Mbit/s", mbit(bps)));
+    let wires: Vec<String> =
+        [wire("bridge", o.link_bps), wire("hub", o.hub_bps)].into_iter().flatten().collect();
     outln!(
-        "One stream, and round trips of 64 octets, between two stations over {link}a hub of {} Mbit/s \
-         (virtual wire); {} rounds in turn, {} each.\n",
-        mbit(o.hub_bps),
+        "One stream, and round trips of 64 octets, between two stations over {} (virtual wire); {} rounds in \
+         turn, {} each.\n",
+        wires.join(", and "),
         o.rounds,
         rota_units::Span::from_nanos(o.window_ns)
     );
