@@ -2,10 +2,9 @@
 //! for a slot of the hop's share. Both are one queue: eligibility times never fall, so that the first packets
 //! have joined and the others are held.
 //!
-//! At a gateway the octets stand in buffers of this hop alone, which are taken when the hop is entered. A
-//! packet takes the place behind the one before it and gives it back when it leaves: no buffer of one
-//! channel ever serves another one (TENET-4.2-3). At a source packets are cut from the units that wait in
-//! their program's memory, each when it becomes eligible.
+//! At a gateway the octets stand in buffers of this hop alone, taken when the hop is entered. A packet gives
+//! its place back when it leaves: no buffer of one channel serves another one (TENET-4.2-3). At a source
+//! packets are cut from the units that wait in their program's memory, each when it becomes eligible.
 
 use super::door::{HopCounts, HopSpec};
 use super::pacer::{Pacer, Times};
