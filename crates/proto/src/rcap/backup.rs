@@ -181,6 +181,8 @@ impl Rcap {
         if sending && let Some(Standby { installed: Some(channel), path: Some((promise, nodes)) }) = standby {
             if let Some(used) = self.ledger.get_mut(id) {
                 used.agreed = now + SILENT_MAX + TOLD;
+                // Attempts to change the channel were noted at the path that was used then.
+                used.newest = used.newest.max(entry.newest);
             }
             self.tell(RcapEvent::Broken { key, sending, cause, node });
             self.outputs.push_back(RcapOutput::Install { entry: id, channel });
