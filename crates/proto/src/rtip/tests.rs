@@ -558,6 +558,25 @@ fn several_contracts_wait_and_the_one_that_comes_goes_on() {
     assert_eq!(table.look_up(KEPT, 1, 50), Meaning::Deliver(DESTINATION, 50));
 }
 
+/// A late timer let a second contract begin before the packets of the first one had gone to their program.
+#[test]
+fn packets_of_two_contracts_that_are_due_at_once_all_go_to_their_program() {
+    const LATER: Key = (PortId(2), MAC, 6);
+    let mut table = changing();
+    table.enter_change(DESTINATION, LATER, 50, ms(20), 4);
+    // The second half of unit 1 never comes.
+    assert!(comes(&mut table, at(1), 0, 2, 0));
+    assert_eq!(table.look_up(LATER, 0, 50), Meaning::Keep(DESTINATION));
+    assert!(table.keep(at(2), (DESTINATION, LATER), &packet(3, 0).1));
+    assert!(!table.has_kept() && table.deadline() == at(31));
+    let mut all = Vec::new();
+    while table.deadline() < Instant::FAR {
+        table.handle_deadline(at(40));
+        all.extend(kept(&mut table, at(40)));
+    }
+    assert_eq!(all, [(2, 0), (3, 0)]);
+}
+
 /// The node did not know which units the sending program had left out where the receiving program takes its
 /// frames itself: the new contract waited for the whole old bound, or went on too early.
 #[test]

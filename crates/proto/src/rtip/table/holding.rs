@@ -175,8 +175,9 @@ impl Table {
     /// Those whose time has come go on.
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
         let due = |sink: &Sink| {
-            let mut holds = sink.holds.iter();
-            holds.find(|hold| !hold.is_over && hold.until <= now).map(|hold| hold.key)
+            // Packets of one that has just begun go to their program before another one begins.
+            let mut holds = sink.holds.iter().take_while(|hold| !hold.is_over);
+            holds.find(|hold| hold.until <= now).map(|hold| hold.key)
         };
         while let Some((id, key)) = self.sinks.iter().find_map(|(id, sink)| Some((*id, due(sink)?))) {
             self.end_hold(id, key);
