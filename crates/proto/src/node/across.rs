@@ -265,13 +265,14 @@ impl Node {
 
     /// When the channels across segments want to be called.
     pub fn deadline_across(&self) -> Instant {
-        let Some(across) = &self.across else { return Instant::FAR };
-        if self.hops.has_event() { Instant::ZERO } else { across.deadline() }
+        let Some(across) = &self.across else { return self.hops.deadline() };
+        if self.hops.has_event() { Instant::ZERO } else { across.deadline().min(self.hops.deadline()) }
     }
 
     /// As [`Node::handle_deadline`], for channels across segments alone.
     pub fn handle_deadline_across(&mut self, now: Instant) {
         self.assert_drained();
+        self.hops.handle_deadline(now);
         self.settle_hops(now);
         self.tick_across(now);
     }
