@@ -535,7 +535,13 @@ impl Net {
                 let card = cards.filter_map(|(_, port)| self.cards.get(&(node, port.0))).min();
                 return self.nodes[node].deadline().min(card.copied().unwrap_or(Instant::FAR));
             }
-            self.nodes[node].handle_deadline(self.now);
+            // One by one, as the data thread calls them.
+            let ports: Vec<PortId> = self.nodes[node].ports().map(|port| port.id()).collect();
+            for port in ports {
+                self.nodes[node].handle_deadline_at(self.now, port);
+                self.drain(node);
+            }
+            self.nodes[node].handle_deadline_across(self.now);
             self.drain(node);
         }
         panic!("{node} spins at {:?}: {:?}", self.now, self.nodes[node].timer());
