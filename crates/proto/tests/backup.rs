@@ -197,27 +197,6 @@ fn a_change_without_room_for_its_path_in_reserve_leaves_all_as_it_was() {
     }
 }
 
-/// Behind the switch attempts were counted from the second path's own one. The nodes took the next change for
-/// a late copy of the one that had been refused, and nobody answered.
-#[test]
-fn a_change_behind_a_refused_one_and_a_switch_has_a_number_of_its_own() {
-    for seed in 0..40 {
-        let mut world = World::new(seed, &SQUARE, 1);
-        world.reroutes.time = ms(2_000);
-        world.call(0, ms(0), with_second(3));
-        world.change_all(ms(500), 1_500);
-        world.run_for(ms(800));
-        assert_eq!((world.reroutes.changes.done, world.reroutes.changes.denied), (0, 1), "seed {seed}");
-        world.crash(1, None);
-        world.change_all(ms(300), 1_500);
-        world.run_for(ms(5_000));
-        assert_eq!((outcomes(&world), world.reroutes.switched), (vec![Outcome::Opened], 1), "seed {seed}");
-        assert_eq!((world.reroutes.changes.done, world.reroutes.changes.denied), (1, 1), "seed {seed}");
-        world.check_contracts();
-        world.assert_empty_at_the_end();
-    }
-}
-
 #[test]
 fn a_fault_at_any_event_of_a_change_of_two_paths_leaks_nothing() {
     let changing = |seed| {

@@ -398,7 +398,7 @@ fn changes_at_random(seed: u64, discipline: Discipline) -> rota_sim::AcrossCount
         let (next, every) = match random.below(3) {
             0 => (random.below(u64::from(octets)) as u32 + 1, period),
             1 => (octets, period + random.below(60)),
-            _ => (random.below(44_000) as u32 + 100, 20 + random.below(60)),
+            _ => (random.below(44_000) as u32 + 100, 12 + random.below(60)),
         };
         let is_weaker = next <= octets && every >= period;
         let change = AcrossChange { at: Span::ZERO, octets: next, period: ms(every), delay: None };
