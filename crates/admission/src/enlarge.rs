@@ -23,6 +23,10 @@ use crate::slots::{Slot, offset_of};
 use crate::{Pace, Refusal, Test, tht_rt_joined};
 use rota_units::{Octets, Span};
 
+/// Most slots of one share. A list has 16 to 220 of them for all stations, and shares that grow by turns would
+/// fill it: one that has so many is asked for anew, as one slot.
+const PARTS_MAX: usize = 4;
+
 /// One of the slots of a share of packets, as its station's ledger knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSlot {
@@ -110,6 +114,7 @@ fn evaluate(
     let lacks = wanted - carried;
     let last = parts.last().filter(|last| last.index + 1 == slots.len());
     let (before, octets, packets) = match last {
+        None if parts.len() >= PARTS_MAX => return Err(Failure::new(Test::SlotTableFull, Span::ZERO)),
         None => (slots, asked, lacks),
         // It carries what it did, too.
         Some(last) => {

@@ -105,6 +105,20 @@ impl Share {
 }
 
 /// 60 percent of a segment become 70 with a tenth more and one visit, not with 70 beside 60.
+/// Two channels that grew by turns filled the list, and all others were refused.
+#[test]
+fn a_share_that_has_four_slots_is_to_be_asked_for_anew() {
+    let mut share = Share::new((100, 1), &[], false);
+    for packets in 2..=4 {
+        share.slots.push(Slot { station: 9, tht: share.slots[0].tht, periodic: false, partition: 0 });
+        assert!(share.enlarge(100, packets), "{packets}");
+    }
+    assert_eq!(share.parts.len(), 4);
+    assert!(matches!(share.asks(100, 5), Ok(Enlarged::Widened(_))), "the last one ends the list");
+    share.slots.push(Slot { station: 9, tht: share.slots[0].tht, periodic: false, partition: 0 });
+    assert_eq!(share.asks(100, 5).expect_err("a fifth slot").test, Test::SlotTableFull);
+}
+
 #[test]
 fn a_share_grows_by_what_it_lacks() {
     // A packet of 1,400 octets takes 118 µs of 33 ms.
