@@ -92,7 +92,7 @@ impl Open {
 
     /// The numbers of the units that have come to a receiver, whole.
     fn came(&self, node: usize) -> Vec<u64> {
-        let end = self.ends.iter().rfind(|(of, _)| *of == node).expect("it accepted").1;
+        let end = self.ends.iter().find(|(of, _)| *of == node).expect("it accepted").1;
         self.net.came.iter().filter(|came| came.channel == end).map(|came| came.number).collect()
     }
 
@@ -152,7 +152,7 @@ fn a_change_that_one_branch_refuses_is_refused_for_all() {
     let mut of = open([Rether; 3], &[3, 4, 5]);
     // Others use what the segment of receiver 5 has.
     let share = |octets: u32| TrafficSpec::fixed(octets, PERIOD, false);
-    for octets in [12_000, 4_000, 2_000] {
+    for octets in [48_000, 24_000, 12_000, 6_000, 3_000, 1_500] {
         for _ in 0..8 {
             of.net.nodes[5].listen(SERVICE + 1);
             let request =
@@ -183,7 +183,7 @@ fn a_change_that_one_branch_refuses_is_refused_for_all() {
 #[test]
 fn a_gateway_that_dies_amid_the_change_of_a_tree_takes_its_receivers_alone() {
     let mut contracts = std::collections::BTreeSet::new();
-    for at in (0..240).step_by(12) {
+    for at in 0..14 {
         let mut of = open([Rether, Rether, Link], &[3, 4, 5]);
         of.send(5);
         of.ask(&AskedChange::of_size(6_000)).expect("sound");

@@ -111,9 +111,8 @@ impl Entry {
     /// True if both are of one contract: branches of the one before a change share nothing with those of the
     /// one behind it.
     fn is_of_one_contract(&self, other: &Self) -> bool {
-        let of = |request: &ChannelRequest| {
-            (request.messages, request.goal, request.late_most, request.loss_most)
-        };
+        let of =
+            |request: &ChannelRequest| (request.messages, request.goal, request.late_most, request.loss_most);
         of(&self.demand.request) == of(&other.demand.request)
     }
 

@@ -93,7 +93,10 @@ impl Scenario {
             return error("joins", "receivers join and leave a channel to several; name them with 'also'");
         }
         if is_tree && (*backup || is_booked || *by_receiver) {
-            return error("also", "several receivers have no path in reserve and no booking, and each leaves");
+            return error(
+                "also",
+                "several receivers have no path in reserve and no booking, and each leaves",
+            );
         }
         if *asks != Initiation::Sender && (is_tree || *backup) {
             return error("asks", "is the sender's where there are several receivers, or a path in reserve");

@@ -227,7 +227,7 @@ impl Node {
         };
         let Some(id) = across.tree_of(channel) else { return Some(event) };
         let own = self.medium().node_id();
-        let (mut told, mut octets) = (None, None);
+        let (mut told, mut octets, mut next_octets) = (None, None, None);
         let across = self.across.as_mut()?;
         let tree = across.trees.get_mut(&id)?;
         let branch = tree.branch(channel)?;
@@ -251,10 +251,7 @@ impl Node {
                 octets = Some(promise.octets);
             }
             RcapEvent::Ready { octets, .. } => {
-                branch.changes = Changes::Ready;
-                if let Some(change) = &mut tree.change {
-                    change.packet_max = octets;
-                }
+                (branch.changes, next_octets) = (Changes::Ready, Some(octets));
             }
             RcapEvent::NotChanged { denied, .. } => {
                 branch.changes = Changes::Not;
@@ -269,6 +266,9 @@ impl Node {
         if let Some(octets) = octets {
             // All branches have packets of one size.
             tree.request.packet_max = octets;
+        }
+        if let Some((octets, change)) = next_octets.zip(tree.change.as_mut()) {
+            change.packet_max = octets;
         }
         if let Some(change) = told {
             let name = if to == own { None } else { across.links.name(to).map(str::to_owned) };
