@@ -366,7 +366,7 @@ fn a_change_for_two_receivers_loses_delays_and_overtakes_nothing() {
     let suite = Suite { others: vec![3], room: 6_000, ..Suite::default() };
     assert_eq!(world.open_across(with(suite)), Ok(0));
     world.run_for(ms(1_000));
-    for (octets, period) in [(5_000, 40), (500, 40), (3_000, 20), (3_000, 50)] {
+    for (octets, period) in [(5_000, 40), (500, 40), (2_000, 30), (3_000, 50)] {
         let change = AcrossChange { at: Span::ZERO, octets, period: ms(period), delay: None };
         assert_eq!(world.change_across(0, change), Ok(()));
         world.run_for(ms(2_000));
