@@ -419,8 +419,9 @@ impl Control<'_> {
             ChannelEvent::NotInvited { listener, denied, name } => {
                 self.on_not_invited(listener, &denied, name.as_deref());
             }
-            ChannelEvent::ChangeDenied { channel, denied, name, partition } => {
-                self.on_change_denied(channel, &denied, (name.as_deref(), partition.as_deref()));
+            ChannelEvent::ChangeDenied { channel, denied, name, partition, to } => {
+                let by = (name.as_deref(), partition.as_deref());
+                self.on_change_denied(channel, &denied, by, to.as_deref());
             }
             ChannelEvent::NotChanged { channel, refusal } => self.on_not_changed(port, channel, &refusal),
             ChannelEvent::NoMemory { channel, unit_octets_max, short } => {

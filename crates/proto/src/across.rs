@@ -430,10 +430,8 @@ pub(crate) fn promised(granted: &mut Granted, promise: &Promise) {
 pub(crate) fn made_for(granted: Granted, request: &ChannelRequest) -> Granted {
     let mut made_for = granted;
     made_for.contract.unit_octets_max = u32::try_from(request.room.get()).unwrap_or(u32::MAX);
-    if !request.tree.is_some() {
-        let units = with_spare(granted.contract.buffers.into());
-        made_for.contract.buffers = u16::try_from(units).unwrap_or(u16::MAX);
-    }
+    let units = with_spare(granted.contract.buffers.into());
+    made_for.contract.buffers = u16::try_from(units).unwrap_or(u16::MAX);
     made_for
 }
 

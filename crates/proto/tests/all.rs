@@ -52,6 +52,7 @@ mod task;
 mod token;
 mod told_ring;
 mod tree;
+mod tree_change;
 mod vc;
 mod vc_flow;
 mod vc_loose;

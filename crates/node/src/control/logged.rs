@@ -86,9 +86,10 @@ impl Control<'_> {
                 let node = self.name_of(denied, name.as_deref());
                 self.log_refused(*channel, &denial(denied, &node, *withdrawn, partition.as_deref()));
             }
-            ChannelEvent::ChangeDenied { channel, denied, name, partition } => {
+            ChannelEvent::ChangeDenied { channel, denied, name, partition, to } => {
                 let node = self.name_of(denied, name.as_deref());
-                self.log_refused(*channel, &denial(denied, &node, None, partition.as_deref()));
+                let text = change_denial(denied, &node, partition.as_deref(), to.as_deref());
+                self.log_refused(*channel, &text);
             }
             ChannelEvent::Rerouting { .. }
             | ChannelEvent::Rerouted { .. }
@@ -296,6 +297,17 @@ fn nearest(denied: &RcapDenied) -> String {
         };
     }
     text
+}
+
+/// The refusal of a change: of several receivers that of the first one that cannot have it.
+pub(super) fn change_denial(
+    denied: &RcapDenied,
+    node: &str,
+    partition: Option<&str>,
+    to: Option<&str>,
+) -> String {
+    let text = denial(denied, node, None, partition);
+    to.map_or(text.clone(), |to| format!("{to}: {text}"))
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.

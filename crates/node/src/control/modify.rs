@@ -1,7 +1,7 @@
 //! Channels that change while they live: who asked, what came of it, and who is told.
 
 use super::Control;
-use super::logged::denial;
+use super::logged::change_denial;
 use crate::session::{Asked, Question, Session};
 use rota_admission::Refusal;
 use rota_contract::{Granted, NodeId};
@@ -147,9 +147,11 @@ impl Control<'_> {
         channel: ChannelId,
         denied: &RcapDenied,
         (name, partition): (Option<&str>, Option<&str>),
+        to: Option<&str>,
     ) {
         let name = self.name_of(denied, name);
-        let info = refusal_of(denied, name.clone(), denial(denied, &name, None, partition), partition);
+        let text = change_denial(denied, &name, partition, to);
+        let info = refusal_of(denied, name, text, partition);
         for (asker, number) in self.modifiers(channel) {
             self.sessions[asker].to(number).reply(&Reply::Refused(info.clone()), &[]);
         }

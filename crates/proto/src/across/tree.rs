@@ -2,6 +2,7 @@
 //! RCAP's for each receiver. Branches that come the same way share its reservations (`rcap/ledger.rs`) and
 //! its packets (`rtip/fan.rs`); what ends one of them is nothing to the others.
 
+use crate::io::UnitRef;
 use crate::rcap::{ChannelKey, ChannelRequest, RcapDenied, RcapTest, Record, simply};
 use rota_contract::{ChannelId, CloseCause, NodeId, Tally};
 use rota_units::{Instant, Span};
@@ -42,6 +43,19 @@ pub(crate) struct Branch {
     pub(crate) is_asked: bool,
     /// The newest question was answered.
     pub(crate) is_counted: bool,
+    /// How far the change of its channel has come.
+    pub(crate) changes: Changes,
+}
+
+/// How far a branch has come on the way to another contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// It has not been asked for.
+    Not,
+    /// It is asked for.
+    Asked,
+    /// Its receiver and the nodes before have accepted.
+    Ready,
 }
 
 /// A channel to several receivers.
@@ -58,12 +72,25 @@ pub(crate) struct Tree {
     pub(crate) closing: Option<CloseCause>,
     /// Units that a receiver has lost whose branch another one has followed.
     lost_before: u64,
+    /// The contract that its program has asked for, until all branches have it or one cannot.
+    pub(crate) change: Option<ChannelRequest>,
+    /// It goes by that one from now on.
+    pub(crate) moved: Option<Moved>,
+}
+
+/// Units that are to leave by the hops of another contract.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Moved {
+    pub(crate) units: Vec<UnitRef>,
+    /// So many could wait for the hops before.
+    pub(crate) room: usize,
 }
 
 impl Tree {
     pub(crate) fn new(now: Instant, request: ChannelRequest, to: impl Iterator<Item = NodeId>) -> Self {
         let (branches, is_open, closing, lost_before) = (Vec::new(), false, None, 0);
-        let mut tree = Self { request, branches, due: now + ALL_WITHIN, is_open, closing, lost_before };
+        let (due, change, moved) = (now + ALL_WITHIN, None, None);
+        let mut tree = Self { request, branches, due, is_open, closing, lost_before, change, moved };
         to.for_each(|to| _ = tree.add(to));
         tree
     }
@@ -90,6 +117,7 @@ impl Tree {
             tally: Tally::default(),
             is_asked: false,
             is_counted: false,
+            changes: Changes::Not,
         });
         true
     }

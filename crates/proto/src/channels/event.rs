@@ -140,6 +140,8 @@ pub enum ChannelEvent {
         name: Option<String>,
         /// The partition that refused, as in [`ChannelEvent::Denied`].
         partition: Option<String>,
+        /// Of several receivers the one that it was denied on the way to.
+        to: Option<String>,
     },
     /// The path of a channel across segments has failed, and its source looks for another one. No unit leaves
     /// or comes until [`ChannelEvent::Rerouted`] or [`ChannelEvent::Closed`].

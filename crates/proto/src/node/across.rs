@@ -10,6 +10,7 @@
 //! and none is cheaper for a longer bound: such a hop stays as it was offered.
 
 mod approach;
+mod branches;
 mod change;
 mod invite;
 mod joint;
@@ -588,6 +589,8 @@ impl Node {
                 self.on_changed_across(now, channel, &request, &promise, nodes);
             }
             RcapEvent::NotChanged { channel, denied } => self.on_not_changed(channel, denied),
+            // Of branches alone, which come above.
+            RcapEvent::Ready { .. } => {}
             RcapEvent::Changing { key, entry, request, promise } => {
                 self.on_changing(key, entry, &granted(&request, promise));
             }

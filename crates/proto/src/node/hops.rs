@@ -275,6 +275,7 @@ impl Node {
                 if parse_fragment(payload).is_err() {
                     return self.refuse(at, FrameVerdict::Malformed, |counts| &mut counts.malformed);
                 }
+                self.forward_further(now, at, key, packet);
                 let is_kept = self.hops.keep(now, (channel, key), payload);
                 let counts = self.lines[at].port.packets_mut();
                 (counts.received, counts.over_buffers) =

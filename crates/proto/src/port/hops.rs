@@ -122,6 +122,16 @@ impl Port {
         self.units.packets_mut(hop)?.take_uncut()
     }
 
+    /// The number of the first unit of a source's hop that no packet has been cut from.
+    pub(crate) fn first_uncut(&self, hop: ChannelId) -> Option<u64> {
+        self.units.packets(hop)?.first_uncut()
+    }
+
+    /// The units of a source's hop from this number on, of which no packet has been cut, go elsewhere.
+    pub(crate) fn take_uncut_from(&mut self, hop: ChannelId, number: u64) -> Vec<UnitRef> {
+        self.units.packets_mut(hop).map_or(Vec::new(), |packets| packets.take_uncut_from(number))
+    }
+
     /// A packet has come in over another port. False if its hop does not take it, or is gone.
     pub(crate) fn on_packet(
         &mut self,

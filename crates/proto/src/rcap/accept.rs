@@ -129,8 +129,10 @@ impl Rcap {
         if demand.is_second() && is_end {
             self.stand_by(id, Some(installed).filter(|_| is_at_source));
         }
-        // What leaves here does so once there is a second path, or once that is needed.
-        let waits = is_at_source && (demand.is_second() || demand.is_change() && self.has_spare(&of));
+        // What leaves here does so once there is a second path, or once that is needed; that of a branch
+        // with the new contract of all others.
+        let is_awaited = demand.is_change() && (demand.is_branch() || self.has_spare(&of));
+        let waits = is_at_source && (demand.is_second() || is_awaited);
         if !waits {
             self.outputs.push_back(RcapOutput::Install { entry: id, channel: installed });
         }
@@ -161,6 +163,10 @@ impl Rcap {
         if demand.is_second() {
             return self.has_second(now, (of.channel, entry), (promise, nodes), call);
         }
+        if demand.is_branch() && demand.is_change() {
+            let (channel, installed) = (of.channel, Some(installed));
+            return self.await_others(channel, Pending { entry, promise, nodes, installed });
+        }
         let is_first = demand.request.has_second && demand.again.is_none();
         if is_first || demand.is_change() && self.has_spare(of) {
             let until = call.map_or(now, |call| call.until);
@@ -170,7 +176,7 @@ impl Rcap {
         }
         self.end_answer(now, of.channel, None);
         if demand.is_change() {
-            return self.changed(now, of.channel, entry, (promise, nodes));
+            return self.changed(now, of.channel, entry, (promise, nodes), Span::ZERO);
         }
         self.tell(RcapEvent::Opened { channel: of.channel, entry, promise, nodes });
     }

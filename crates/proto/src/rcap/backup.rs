@@ -74,6 +74,16 @@ impl Rcap {
         self.ledger.get(entry).is_some_and(|entry| entry.demand.is_second())
     }
 
+    /// The new contract of a branch is open up to its source, which goes by it when all branches do.
+    pub(super) fn await_others(&mut self, channel: ChannelId, branch: Pending) {
+        let Some(own) = self.ledger.get_mut(branch.entry) else { return };
+        own.is_pending = true;
+        let (demand, newest, pending) = (own.demand, own.newest, Some(Box::new(branch)));
+        let call = Call::new(demand, Instant::FAR);
+        self.calls.insert(channel, Call { attempts: newest, change: Some(newest), pending, ..call });
+        self.tell(RcapEvent::Ready { channel, octets: demand.packets.octets });
+    }
+
     /// True if a channel that is sent here has a path in reserve.
     pub(super) fn has_spare(&self, of: &RcapChannel) -> bool {
         let is_spare = |id| self.ledger.get(id).is_some_and(|entry| entry.standby.is_some());
@@ -122,16 +132,25 @@ impl Rcap {
             standby.path = Some(path);
         }
         let Some(pending) = call.and_then(|call| call.pending) else { return };
-        let Pending { entry: first, promise, nodes, installed } = *pending;
         let newest = self.ledger.get(entry).map_or(0, |second| second.of.attempt);
+        if let Some(first) = self.ledger.get_mut(pending.entry) {
+            first.newest = first.newest.max(newest);
+        }
+        self.goes_over(now, channel, *pending, Span::ZERO);
+    }
+
+    /// A channel goes by what has been accepted, which had to wait for others. What was handed over before
+    /// has come within its bound, or within `former` if that is longer.
+    pub(super) fn goes_over(&mut self, now: Instant, channel: ChannelId, pending: Pending, former: Span) {
+        let Pending { entry: first, promise, nodes, installed } = pending;
         if let Some(first) = self.ledger.get_mut(first) {
-            (first.is_pending, first.newest) = (false, first.newest.max(newest));
+            first.is_pending = false;
         }
         match installed {
             None => self.tell(RcapEvent::Opened { channel, entry: first, promise, nodes }),
             Some(installed) => {
                 self.outputs.push_back(RcapOutput::Install { entry: first, channel: installed });
-                self.changed(now, channel, first, (promise, nodes));
+                self.changed(now, channel, first, (promise, nodes), former);
             }
         }
     }

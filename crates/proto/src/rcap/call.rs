@@ -79,7 +79,8 @@ impl Call {
         }
         let apart = Nodes::default();
         if self.change.is_some() {
-            let takes_place = self.beside.is_none();
+            // All branches go over together: none takes the place of what it has.
+            let takes_place = self.beside.is_none() && !self.demand.is_branch();
             let again = Again { is_change: true, takes_place, avoid: None, apart };
             return Demand { again: Some(again), ..self.demand };
         }
@@ -111,10 +112,11 @@ pub(super) struct Question {
     pub(super) until: Instant,
 }
 
-/// True if a refusal names a D_max that fits. A second path keeps the contract of the first one.
+/// True if a refusal names a D_max that fits. A second path keeps the contract of the first one, and all
+/// branches have one.
 fn shortens(call: &Call, denied: &RcapDenied) -> bool {
     let shorter = 1..call.demand.request.goal.delay.as_nanos();
-    shorter.contains(&denied.nearest_delay_ns) && call.pending.is_none()
+    shorter.contains(&denied.nearest_delay_ns) && call.pending.is_none() && !call.demand.is_branch()
 }
 
 impl Rcap {

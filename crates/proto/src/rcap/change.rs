@@ -32,6 +32,10 @@
 //! A change that no node can have in the place of the old contract is asked for once more, beside it on every
 //! hop: one with a shorter bound than the old one leaves to its links, say. A change of a statistical channel
 //! and of a member of a group is asked for so from the beginning.
+//!
+//! Each branch of a tree changes so, too, beside its contract on every hop: in the place of that one a hop
+//! would have the entries of all branches by two contracts, each of which may come to nothing by itself. An
+//! accept waits at the source for those of all other branches ([`Rcap::go_over`]).
 
 use super::Rcap;
 use super::call::{ATTEMPTS_MAX, Call};
@@ -106,9 +110,6 @@ impl Rcap {
         let id = self.ledger.find(&key).ok_or(RcapCallError::NoChannel)?;
         let entry = self.ledger.get(id).filter(|entry| entry.state.is_open());
         let entry = entry.ok_or(RcapCallError::NoChannel)?;
-        if entry.demand.is_branch() {
-            return Err(RcapCallError::Branch);
-        }
         let ChannelRequest { destination, service, uid, room, reroute, .. } = entry.demand.request;
         if request.messages.s_max > room {
             let asked = request.messages.s_max.get();
@@ -156,13 +157,15 @@ impl Rcap {
         }
     }
 
-    /// The accept of a change has come back to the source.
+    /// The accept of a change has come back to the source. What was handed over before has come within its
+    /// bound, or within `former` if that is longer.
     pub(super) fn changed(
         &mut self,
         now: Instant,
         channel: ChannelId,
         entry: EntryId,
         (promise, nodes): (Promise, Vec<Record>),
+        former: Span,
     ) {
         let key = ChannelKey { origin: self.own, channel };
         let olds: Vec<EntryId> = self.ledger.all_of(&key).filter(|id| *id < entry).collect();
@@ -172,13 +175,38 @@ impl Rcap {
                 // Nothing has left by it, and nothing will.
                 self.release(now, id, self.given_up(), None);
             } else {
-                let due = now + old.promise + PARTING;
+                let due = now + former.max(old.promise) + PARTING;
                 self.ledger.end_at(id, due);
             }
         }
         let Some(own) = self.ledger.get(entry) else { return };
         let request = own.demand.request;
         self.tell(RcapEvent::Changed { channel, entry, request, promise, nodes });
+    }
+
+    /// The new contract of a branch that has told [`RcapEvent::Ready`] is that by which its source sends.
+    /// What has been handed over before has come within `former`, to all receivers: the old contract of all
+    /// branches ends at one time, so that none of a later change finds it.
+    pub fn go_over(&mut self, now: Instant, channel: ChannelId, former: Span) {
+        let Some(call) = self.calls.get_mut(&channel) else { return };
+        let Some(pending) = call.pending.take() else { return };
+        self.calls.remove(&channel);
+        self.goes_over(now, channel, *pending, former);
+    }
+
+    /// The change of a branch comes to nothing, because of another branch: it keeps the contract that it has,
+    /// without a word.
+    pub fn drop_change(&mut self, now: Instant, channel: ChannelId) {
+        if self.calls.get(&channel).is_none_or(|call| call.change.is_none()) {
+            return;
+        }
+        self.calls.remove(&channel);
+        let key = ChannelKey { origin: self.own, channel };
+        let standing = self.ledger.find(&key);
+        let is_newer = |id: &EntryId| standing.is_some_and(|standing| *id > standing);
+        for id in self.ledger.all_of(&key).filter(is_newer).collect::<Vec<_>>() {
+            self.release(now, id, Ending::Denied(simply(self.own, RcapTest::LeaseOver)), None);
+        }
     }
 
     /// The end of a contract that another one has followed. A destination that has not heard of that one, or
@@ -266,7 +294,7 @@ impl Rcap {
         let Some(entry) = self.ledger.get_mut(id) else { return };
         entry.promise = entry.demand.promise_at_end(&entry.records);
         let units = units_within(entry.promise, entry.demand.request.messages.x_min);
-        entry.memory = if entry.demand.is_branch() { units } else { with_spare(units) }.max(MEMORY_LEAST);
+        entry.memory = with_spare(units).max(MEMORY_LEAST);
     }
 
     /// The memory of a program that receives holds so many units.

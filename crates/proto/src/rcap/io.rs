@@ -508,6 +508,14 @@ pub enum RcapEvent {
         /// The nodes of its path, as in [`Self::Opened`].
         nodes: Vec<Record>,
     },
+    /// The new contract of a branch that is sent here is open up to its source. It goes by it with
+    /// [`super::Rcap::go_over`], or drops it with [`super::Rcap::drop_change`].
+    Ready {
+        /// Which channel.
+        channel: ChannelId,
+        /// Payload of its largest packet.
+        octets: Octets,
+    },
     /// A change of a channel that is sent here was denied: it stays as it was.
     NotChanged {
         /// Which channel.
@@ -614,8 +622,8 @@ pub enum RcapCallError {
         /// The most.
         room: u64,
     },
-    /// A branch of a tree keeps the contract that all branches have.
-    #[error("a channel to several receivers keeps its contract")]
+    /// The branches of a tree stay on their ways.
+    #[error("a channel to several receivers keeps the gateways of its paths (--via)")]
     Branch,
     /// A question for the status of the channel is on its way.
     #[error("a question for the channel's status is on its way already")]

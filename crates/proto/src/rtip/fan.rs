@@ -15,8 +15,12 @@ use std::collections::{BTreeMap, VecDeque};
 struct Source {
     /// Each with the number behind the newest unit that it has sent.
     hops: Vec<(ChannelId, u64)>,
+    /// Those of a contract before, with the number behind the last unit that they send.
+    former: Vec<(ChannelId, u64, u64)>,
     /// The number behind the newest unit that was offered.
     next: u64,
+    /// The first unit of hops that begin now; the next one where it is `None`.
+    begin: Option<u64>,
     /// Units that some hop has yet to send.
     ready: VecDeque<Ready>,
     /// Units that are over at all hops, of which the parent has not heard.
@@ -44,7 +48,9 @@ impl Ready {
 
 impl Source {
     fn settle(&mut self) {
-        let sent = self.hops.iter().map(|(_, next)| *next).min().unwrap_or(self.next);
+        let former = self.former.iter().filter(|(_, next, end)| next < end).map(|(_, next, _)| *next);
+        let none = self.begin.unwrap_or(self.next);
+        let sent = self.hops.iter().map(|(_, next)| *next).chain(former).min().unwrap_or(none);
         while self.over.len() < self.over.capacity()
             && let Some(unit) = self.ready.front().copied().filter(|unit| unit.number < sent)
         {
@@ -57,6 +63,8 @@ impl Source {
     fn note(&mut self, hop: ChannelId, number: u64, fate: UnitFate) {
         let own = self.hops.iter_mut().filter(|(id, _)| *id == hop);
         own.for_each(|(_, next)| *next = number.saturating_add(1));
+        let former = self.former.iter_mut().filter(|(id, ..)| *id == hop);
+        former.for_each(|(_, next, _)| *next = number.saturating_add(1));
         if let Some(unit) = self.ready.iter_mut().find(|unit| unit.number == number) {
             match fate {
                 UnitFate::Sent => unit.may_be_sent = true,
@@ -111,24 +119,43 @@ impl Fans {
         let room = 2 * units.max(UNITS_WAITING_MAX);
         let source = self.sources.entry(program).or_insert_with(|| Source {
             hops: Vec::new(),
+            former: Vec::new(),
             next: 0,
+            begin: None,
             ready: VecDeque::new(),
             over: VecDeque::new(),
             at: Instant::ZERO,
         });
         source.ready.reserve(room.saturating_sub(source.ready.len()));
         source.over.reserve(room.saturating_sub(source.over.len()));
-        source.hops.push((hop, source.next));
+        source.hops.push((hop, source.begin.unwrap_or(source.next)));
+    }
+
+    /// The units of a program from this number on go over other hops, which begin until [`Self::has_begun`].
+    pub(crate) fn begin_anew(&mut self, program: ChannelId, number: u64) {
+        let Some(source) = self.sources.get_mut(&program) else { return };
+        source.former.extend(source.hops.drain(..).map(|(hop, next)| (hop, next, number)));
+        source.begin = Some(number);
+    }
+
+    /// They have begun.
+    pub(crate) fn has_begun(&mut self, program: ChannelId) {
+        if let Some(source) = self.sources.get_mut(&program) {
+            source.begin = None;
+            source.settle();
+        }
     }
 
     /// A hop of some program is gone.
     pub(super) fn drop_source_hop(&mut self, hop: ChannelId) {
         for source in self.sources.values_mut() {
-            let gone = source.hops.iter().find(|(id, _)| *id == hop);
-            let Some((_, told)) = gone.copied() else { continue };
-            let untold = source.ready.iter_mut().filter(|unit| unit.number >= told);
+            let of_now = source.hops.iter().map(|(id, next)| (*id, *next, u64::MAX));
+            let gone = of_now.chain(source.former.iter().copied()).find(|(id, ..)| *id == hop);
+            let Some((_, told, end)) = gone else { continue };
+            let untold = source.ready.iter_mut().filter(|unit| (told..end).contains(&unit.number));
             untold.for_each(|unit| unit.may_be_sent = true);
             source.hops.retain(|(id, _)| *id != hop);
+            source.former.retain(|(id, ..)| *id != hop);
             source.settle();
         }
     }
@@ -176,7 +203,9 @@ impl Fans {
     /// waits for other hops.
     pub(crate) fn merge(&mut self, output: Output) -> Option<Output> {
         let Output::Slot { channel: hop, at, unit } = output else { return Some(output) };
-        let is_its = |source: &Source| source.hops.iter().any(|(id, _)| *id == hop);
+        let is_its = |source: &Source| {
+            source.hops.iter().any(|(id, _)| *id == hop) || source.former.iter().any(|(id, ..)| *id == hop)
+        };
         let Some((program, source)) = self.sources.iter_mut().find(|(_, source)| is_its(source)) else {
             return Some(output);
         };

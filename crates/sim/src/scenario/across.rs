@@ -92,10 +92,10 @@ impl Scenario {
         if !(is_tree || joins.is_empty() && leaves.is_empty()) {
             return error("joins", "receivers join and leave a channel to several; name them with 'also'");
         }
-        if is_tree && (*backup || is_booked || !changes.is_empty() || *by_receiver) {
+        if is_tree && (*backup || is_booked || *by_receiver) {
             return error(
                 "also",
-                "several receivers have no path in reserve, no booking and no change, and each leaves",
+                "several receivers have no path in reserve and no booking, and each leaves",
             );
         }
         if *asks != Initiation::Sender && (is_tree || *backup) {

@@ -69,6 +69,13 @@ impl Campaign {
                 changes(&mut random, channel, (open, duration));
             }
         }
+        let mut random = Stream::named(seed, "campaign changes of several receivers");
+        for channel in scenario.across.iter_mut().filter(|channel| !channel.spec.suite.others.is_empty()) {
+            let open = channel.open.as_nanos() / 1_000_000;
+            if random.below(3) > 0 {
+                changes(&mut random, channel, (open, duration));
+            }
+        }
         scenario
     }
 }

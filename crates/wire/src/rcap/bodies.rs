@@ -205,9 +205,9 @@ impl<'a> RcapRequest<'a> {
         sound(room >= s_max, "room")?;
         sound(start_ns <= RCAP_AHEAD_MAX_NS, "start")?;
         sound(end_ns > start_ns && (end_ns <= RCAP_AHEAD_MAX_NS || end_ns == u64::MAX), "end")?;
-        // A branch ends where its path fails, changes no more than the others, and lives as long as they do.
+        // A branch ends where its path fails, changes beside its contract, and lives as long as the others.
         let has_life = start_ns > 0 || end_ns < u64::MAX;
-        sound(!tree.is_some() || (again == 0 && reroute_ns == 0 && !has_life), "tree")?;
+        sound(!tree.is_some() || (matches!(again, 0 | 2) && reroute_ns == 0 && !has_life), "tree")?;
         // A member's times and chances would be those of the whole group.
         sound(group.is_none() || (!has_life && !is_statistical), "group")?;
         sound(nodes.are_plain(), "terms")?;

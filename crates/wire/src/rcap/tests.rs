@@ -269,6 +269,22 @@ fn a_member_of_a_group_has_no_time_and_no_chance() {
     assert_eq!(RcapMessage::parse(&out), Err(Malformed::Field("group")));
 }
 
+/// TENET-7-4: a branch changes beside the contract that it has, and in no other way.
+#[test]
+fn a_branch_asks_again_for_a_change_beside_its_contract_alone() {
+    let standing = request(RcapRecords::default());
+    let way = RcapWay { tree: ChannelId(5), start_ns: 0, end_ns: u64::MAX, ..standing.way };
+    let apart = RcapRoute::default();
+    let beside = RcapAgain { is_change: true, takes_place: false, avoid: NodeId::UNKNOWN, apart };
+    let changes = RcapRequest { way, reroute_ns: 0, again: Some(beside), ..standing };
+    let message = octets(RcapBody::EstablishRequest(changes));
+    let again = RCAP_HEADER_OCTETS + 108;
+    assert_eq!(message[again], 2);
+    assert_eq!(refused(&message, again, &[0]), None);
+    assert_eq!(refused(&message, again, &[4]), Some("tree"));
+    assert_eq!(refused(&message, again - 1, &[1, 1]), Some("tree"), "another path");
+}
+
 #[test]
 fn a_request_with_terms_is_refused() {
     let records = written(&[record(b"terms")]);

@@ -30,7 +30,7 @@ impl Node {
     ) -> Option<Result<(), ResizeError>> {
         let end = self.end_across(channel)?;
         if self.across.as_ref().is_some_and(|across| across.is_tree(end.key)) {
-            return Some(Err(ResizeError::Across(RcapCallError::Branch)));
+            return Some(self.change_tree(now, channel, change));
         }
         let request = end.opened.request.filter(|_| end.sending && end.state == State::Open);
         let Some(standing) = request else { return Some(Err(ResizeError::NoChannel(channel))) };
@@ -44,12 +44,9 @@ impl Node {
         };
         let request = ChannelRequest { packet_max: self.packet_max(), via, ..changed(&standing, change) };
         let asked = self.tell_across(now, |across| across.rcap.change(now, channel, request))?;
-        let octets = |octets: u64| u32::try_from(octets).unwrap_or(u32::MAX);
         Some(asked.map_err(|error| match error {
             RcapCallError::NoChannel => ResizeError::NoChannel(channel),
-            RcapCallError::Room { asked, room } => {
-                ResizeError::Room { asked: octets(asked), room: octets(room) }
-            }
+            RcapCallError::Room { asked, room } => no_room(asked, room),
             error => ResizeError::Across(error),
         }))
     }
@@ -147,7 +144,7 @@ impl Node {
         let name = across.links.name(denied.node).map(str::to_owned);
         let request = across.ends.get(&channel).and_then(|end| end.opened.request);
         let partition = refusing(&denied, request.as_ref());
-        let event = ChannelEvent::ChangeDenied { channel, denied, name, partition };
+        let event = ChannelEvent::ChangeDenied { channel, denied, name, partition, to: None };
         across.events.push_back((port, event));
     }
 
@@ -228,8 +225,14 @@ impl Node {
     }
 }
 
+/// Units that the memory of both ends does not hold.
+pub(super) fn no_room(asked: u64, room: u64) -> ResizeError {
+    let [asked, room] = [asked, room].map(|octets| u32::try_from(octets).unwrap_or(u32::MAX));
+    ResizeError::Room { asked, room }
+}
+
 /// The standing request with what is to change. Terms that follow from others by default go on to do so.
-fn changed(standing: &ChannelRequest, change: &AskedChange) -> ChannelRequest {
+pub(super) fn changed(standing: &ChannelRequest, change: &AskedChange) -> ChannelRequest {
     let Messages { x_min, x_ave, interval, s_max } = standing.messages;
     let AskedChange { unit_octets_max, period, terms } = *change;
     let least = period.unwrap_or(x_min);

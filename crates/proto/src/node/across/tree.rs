@@ -4,7 +4,7 @@
 
 use super::super::Node;
 use super::Beyond;
-use crate::across::tree::{Branch, RECEIVERS_MAX, ReceiverState, Tree};
+use crate::across::tree::{Branch, Changes, RECEIVERS_MAX, ReceiverState, Tree};
 use crate::across::{Across, End, STATUS_EVERY, State, granted};
 use crate::channels::{ChannelEvent, OpenRequest, ReceiverChange, RequestError};
 use crate::io::ChannelId;
@@ -153,6 +153,9 @@ impl Node {
         let is_open = self.end_across(channel).is_some_and(|end| end.state == State::Open);
         let tree = self.across.as_mut().and_then(|across| across.trees.get_mut(&channel));
         let tree = tree.filter(|_| is_open).ok_or(RequestError::NotSeveral(channel))?;
+        if tree.change.is_some() {
+            return Err(RequestError::Across(crate::rcap::RcapCallError::Changing));
+        }
         if tree.branches.iter().any(|branch| branch.to == to && branch.is_live()) {
             return Err(RequestError::TwiceReceiver(to));
         }
@@ -179,6 +182,9 @@ impl Node {
         let is_open = self.end_across(channel).is_some_and(|end| end.state == State::Open);
         let tree = self.across.as_ref().and_then(|across| across.trees.get(&channel));
         let tree = tree.filter(|_| is_open).ok_or(RequestError::NotSeveral(channel))?;
+        if tree.change.is_some() {
+            return Err(RequestError::Across(crate::rcap::RcapCallError::Changing));
+        }
         let key = tree.are_in().find(|branch| branch.to == to).map(|branch| branch.key(own));
         let key = key.ok_or(RequestError::NoReceiver(to))?;
         self.tell_across(now, |across| _ = across.rcap.close(now, key, CloseCause::TakenOut));
@@ -211,6 +217,9 @@ impl Node {
         let (RcapEvent::Opened { channel, .. }
         | RcapEvent::Refused { channel, .. }
         | RcapEvent::Closed { key: ChannelKey { channel, .. }, sending: true, .. }
+        | RcapEvent::Ready { channel, .. }
+        | RcapEvent::Changed { channel, .. }
+        | RcapEvent::NotChanged { channel, .. }
         | RcapEvent::Status { channel, .. }
         | RcapEvent::NoStatus { channel }) = event
         else {
@@ -218,7 +227,7 @@ impl Node {
         };
         let Some(id) = across.tree_of(channel) else { return Some(event) };
         let own = self.medium().node_id();
-        let (mut told, mut octets) = (None, None);
+        let (mut told, mut octets, mut next_octets) = (None, None, None);
         let across = self.across.as_mut()?;
         let tree = across.trees.get_mut(&id)?;
         let branch = tree.branch(channel)?;
@@ -237,6 +246,19 @@ impl Node {
                 (branch.state, branch.is_asked) = (ReceiverState::Left(cause), false);
                 told = Some(ReceiverChange::Left { cause, tally: branch.tally });
             }
+            RcapEvent::Changed { promise, nodes, .. } => {
+                (branch.bound, branch.nodes) = (promise.delay, nodes);
+                octets = Some(promise.octets);
+            }
+            RcapEvent::Ready { octets, .. } => {
+                (branch.changes, next_octets) = (Changes::Ready, Some(octets));
+            }
+            RcapEvent::NotChanged { denied, .. } => {
+                branch.changes = Changes::Not;
+                let to = branch.to;
+                self.refuse_tree(now, id, to, denied);
+                return None;
+            }
             RcapEvent::Status { nodes, .. } => branch.count(nodes),
             _ => branch.is_asked = false,
         }
@@ -244,6 +266,9 @@ impl Node {
         if let Some(octets) = octets {
             // All branches have packets of one size.
             tree.request.packet_max = octets;
+        }
+        if let Some((octets, change)) = next_octets.zip(tree.change.as_mut()) {
+            change.packet_max = octets;
         }
         if let Some(change) = told {
             let name = if to == own { None } else { across.links.name(to).map(str::to_owned) };
@@ -330,6 +355,7 @@ impl Node {
                 let event = ChannelEvent::Denied { channel: id, denied, name, withdrawn, partition };
                 across.events.push_back((crate::io::PortId(0), event));
             }
+            (true, true) if self.settle_change(now, id) => {}
             (true, true) => self.bound_tree(id),
             (true, false) => self.end_tree(id),
         }

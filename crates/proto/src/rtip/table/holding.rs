@@ -5,7 +5,7 @@
 //! reserve of that one. The first of them whose turn comes is the channel's from then on. Those that were
 //! entered before it are over; those behind it go on waiting.
 
-use super::{Arrival, EVENTS, Key, Meaning, Sink, Table, Way};
+use super::{EVENTS, Key, Meaning, Sink, Table};
 use crate::io::{ChannelId, Delivery};
 use crate::rtip::door::HopEvent;
 use crate::rtip::hold::Hold;
@@ -15,9 +15,11 @@ impl Sink {
     /// The contract whose packets wait for those before them, if these have come.
     fn has_waited(&self) -> Option<Key> {
         let has = |hold: &&Hold| {
-            let first = hold.first().map(|(first, _)| first);
-            let has_all = |number, left_out| self.follow.has_all_before(number, left_out);
-            first.is_some_and(|first| first.fragment == 0 && has_all(first.number, first.left_out))
+            let first = hold.first().map(|(first, _)| first).filter(|first| first.fragment == 0);
+            // One that joins others and has had none of their units knows of none before.
+            first.zip(if self.joins { self.joined_at } else { Some(0) }).is_some_and(|(first, number)| {
+                self.follow.has_all_before(first.number.wrapping_sub(number), first.left_out)
+            })
         };
         self.holds.iter().filter(|hold| !hold.is_over).find(has).map(|hold| hold.key)
     }
@@ -33,7 +35,7 @@ impl Table {
         let former = sink.holds.iter().map(|hold| hold.bound).fold(sink.bound, Span::max);
         sink.holds.push(Hold::new(key, (former, bound), packets, octets));
         self.holding += 1;
-        self.arrivals.insert(key, Arrival { hop: id, octets, newest: None, way: Way::Program });
+        self.arrive_here(id, key, octets);
     }
 
     fn drop_hold(&mut self, id: ChannelId, key: Key) {
@@ -85,9 +87,10 @@ impl Table {
             sink.holds.remove(0);
             self.holding -= 1;
         }
-        // None of the packets before overtakes them any more.
-        let waits = |of: &Key| sink.holds.iter().any(|hold| hold.key == *of);
-        self.arrivals.retain(|of, arrival| arrival.hop != id || *of == key || waits(of));
+        // None of the packets before overtakes them any more. Those for other receivers go on.
+        let waits: Vec<Key> = sink.holds.iter().map(|hold| hold.key).chain([key]).collect();
+        let over: Vec<Key> = self.destinations(id).filter(|of| !waits.contains(of)).collect();
+        over.into_iter().for_each(|of| self.part(of, id));
     }
 
     /// A contract whose packets wait for nothing more begins: true if there is one.
@@ -158,7 +161,10 @@ impl Table {
         if hold.is_empty() {
             self.drop_hold(id, key);
         }
-        let (unit, len) = found?;
+        let (mut unit, len) = found?;
+        if !self.joins_with(id, &mut unit) {
+            return None;
+        }
         let descriptor = self.describe(key, &unit, len, Some(now))?;
         Some(Delivery { channel: id, descriptor, offset: 0, octets: len as u16 })
     }

@@ -302,29 +302,48 @@ impl World {
     /// # Errors
     /// As [`rota_proto::Node::change`]; no process.
     pub fn change_across(&mut self, at: usize, change: AcrossChange) -> Result<(), ResizeError> {
-        let AcrossFlow { spec, channel, sender, .. } = &self.across.flows[at];
+        let AcrossFlow { spec, channel, .. } = &self.across.flows[at];
         let (from, channel) = (spec.from, *channel);
-        if *sender != EndState::Open || self.across.flows[at].beside.wish.is_some() {
+        if self.program_state(at) != EndState::Open || self.across.flows[at].beside.wish.is_some() {
             return Err(ResizeError::NoChannel(channel));
         }
         let terms = AskedTerms { delay: change.delay, ..AskedTerms::default() };
         let asked = AskedChange { unit_octets_max: Some(change.octets), period: Some(change.period), terms };
-        let changed = self.with(from, |node, now| {
-            // Its answer, as an event, finds the wish.
-            node.change(now, channel, &asked)
-        });
+        let flows = self.flows_of(at);
+        // Its answer, as an event, finds the wish.
+        flows.iter().for_each(|at| self.across.flows[*at].beside.wish = Some(change));
+        let changed = self.with(from, |node, now| node.change(now, channel, &asked));
         let changed = changed.unwrap_or(Err(ResizeError::NoChannel(channel)));
-        let flow = &mut self.across.flows[at];
-        if changed.is_ok() && flow.beside.wish.is_none() {
-            flow.beside.wish = Some(change);
+        if changed.is_err() {
+            flows.iter().for_each(|at| self.across.flows[*at].beside.wish = None);
         }
         changed
     }
 
+    /// This flow, or those of all receivers of its channel.
+    fn flows_of(&self, at: usize) -> Vec<usize> {
+        let tree = self.across.flows[at].beside.tree;
+        tree.map_or(vec![at], |tree| self.across.trees[tree].flows.clone())
+    }
+
     /// The contract is another one from now on, at the sender.
     pub(super) fn across_changed(&mut self, host: usize, channel: ChannelId, bound: Span) {
-        let now = self.now();
         let Some(at) = self.across.sending.get(&(host, channel)).copied() else { return };
+        if self.across.flows[at].beside.tree.is_none() {
+            self.flow_changed(at, bound);
+            return self.learn_promise(at);
+        }
+        // Each receiver has a bound of its own.
+        let receivers = self.hosts[host].node.as_ref().map_or(Vec::new(), |node| node.receivers(channel));
+        for at in self.flows_of(at) {
+            let of = node_id(self.across.flows[at].spec.to);
+            let receiver = receivers.iter().rfind(|receiver| receiver.node == of);
+            self.flow_changed(at, receiver.map_or(Span::ZERO, |receiver| receiver.bound));
+        }
+    }
+
+    fn flow_changed(&mut self, at: usize, bound: Span) {
+        let now = self.now();
         let flow = &mut self.across.flows[at];
         let before = flow.bound;
         if let Some(AcrossChange { octets, period, delay, .. }) = flow.beside.wish.take() {
@@ -338,13 +357,13 @@ impl World {
         if bound > asked {
             self.broke("T1", format!("channel {at} changes to {bound} and has asked for {asked}"));
         }
-        self.learn_promise(at);
     }
 
     /// It keeps the contract that it has.
     pub(super) fn across_not_changed(&mut self, host: usize, channel: ChannelId) {
-        if let Some(at) = self.across.sending.get(&(host, channel)) {
-            let flow = &mut self.across.flows[*at];
+        let Some(at) = self.across.sending.get(&(host, channel)).copied() else { return };
+        for at in self.flows_of(at) {
+            let flow = &mut self.across.flows[at];
             flow.beside.wish = None;
             flow.counts.unchanged += 1;
         }
