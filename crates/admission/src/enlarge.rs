@@ -23,8 +23,8 @@ use crate::slots::{Slot, offset_of};
 use crate::{Pace, Refusal, Test, tht_rt_joined};
 use rota_units::{Octets, Span};
 
-/// Most slots of one share. A list has 16 to 220 of them for all stations, and shares that grow by turns would
-/// fill it: one that has so many is asked for anew, as one slot.
+/// Most slots of one share. A list has 16 to 220 of them for all stations, and shares that grow by turns
+/// would fill it: one that has so many is asked for anew, as one slot.
 const PARTS_MAX: usize = 4;
 
 /// One of the slots of a share of packets, as its station's ledger knows it.

@@ -3,8 +3,8 @@
 //! Each branch is asked for it as its own channel, one after another as at the opening, so that the new ones
 //! share among themselves. None of them shares anything with the contract before: both are reserved beside
 //! each other. A branch whose accept has come waits for the others. Once all have, the source goes over at
-//! one unit, the first one of which no hop has cut a packet: those from this one on leave by the new hops, all
-//! before by the old ones. A refusal on the way to one receiver refuses the change for all.
+//! one unit, the first one of which no hop has cut a packet: those from this one on leave by the new hops,
+//! all before by the old ones. A refusal on the way to one receiver refuses the change for all.
 //!
 //! Meanwhile nobody joins or is taken out. The end of a branch that has been asked, by its receiver or by a
 //! failure, refuses the change; one that has not been asked yet changes nothing for the others.
