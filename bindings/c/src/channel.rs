@@ -527,4 +527,12 @@ mod tests {
             [SendError::LeftOut, SendError::WouldBlock].map(|why| guard(|| Err(why.into())));
         assert_eq!([left_out, full], [Status::LeftOut as c_int, Status::WouldBlock as c_int]);
     }
+
+    /// Nodes on the way name it one number, and the own segment's test another one.
+    #[test]
+    fn a_refusal_has_the_nearest_period_whichever_test_found_it() {
+        let xmin_ns = |info: &RefusalInfo| Refusal::from(info).nearest.xmin_ns;
+        assert_eq!(xmin_ns(&RefusalInfo { nearest_xmin_ns: 7, ..RefusalInfo::default() }), 7);
+        assert_eq!(xmin_ns(&RefusalInfo { counter_offer_period_ns: 9, ..RefusalInfo::default() }), 9);
+    }
 }

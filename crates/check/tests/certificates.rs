@@ -427,6 +427,27 @@ fn slots_that_do_not_end_in_their_window_or_carry_their_packets_are_refused() {
     assert_eq!(twice, Err(Fault::Range("slots")));
 }
 
+/// By the clock of the source the slots would carry them; by that of the link packets may be closer.
+#[test]
+fn slots_that_carry_the_packets_only_where_clocks_agree_are_refused() {
+    let mut owned = in_slots(40_000_000, 900);
+    let shown = |time: u64| (0..2).fold(time, |time, _| time * 999_800 / 1_000_000);
+    let (x_min, Slots { units, cycles, .. }) = (owned.packets.x_min, *owned.slots());
+    let with_clocks = |window: u64| {
+        owned.changed(|of| {
+            of.channel.clocks = 200;
+            of.packets.counted_x_min = shown(of.packets.x_min);
+            of.packets.counted_interval = shown(of.channel.interval);
+            let slots = of.slots();
+            (slots.spare, slots.window) = (slots.spare + window - slots.window, window);
+        })
+    };
+    let (longest, refused) = (shown(x_min) * units / cycles, Err(Fault::Fails("slots carry the packets")));
+    assert!(longest < x_min * units / cycles);
+    assert_ne!(with_clocks(longest), refused);
+    assert_eq!(with_clocks(longest + 1), refused);
+}
+
 /// Where the host needs longer for a full frame than the wire does, ordinary traffic has that time.
 #[test]
 fn the_floor_of_ordinary_traffic_has_the_time_to_prepare_a_full_frame() {

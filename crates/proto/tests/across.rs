@@ -411,6 +411,20 @@ fn a_link_refuses_by_its_own_test_with_the_nearest_packet() {
     }
 }
 
+/// Of a message that comes too often for any size. Clocks bring its packets closer: the offer counts that.
+#[test]
+fn the_nearest_x_min_of_a_full_link_is_accepted_and_a_shorter_one_is_not() {
+    let (each, often, delay) = (Span::from_millis(5), Span::from_micros(100), Span::from_millis(100));
+    let discipline = Discipline::of(Some(Scheduler::DelayEdd), None).expect("usual");
+    let mut net = meet(Net::with(&[Link, Link], discipline));
+    assert!((0..100).any(|_| answered(&mut net, (1_400, each), delay).is_err()), "it is full");
+    let denied = answered(&mut net, (1, often), delay).expect_err("too many");
+    let nearest = Span::from_nanos(denied.nearest_x_min_ns);
+    assert!(nearest > often, "{denied:?}");
+    assert!(answered(&mut net, (1, nearest.minus(Span::from_nanos(1))), delay).is_err(), "{denied:?}");
+    assert!(answered(&mut net, (1, nearest), delay).is_ok(), "{denied:?}");
+}
+
 /// The largest packet was offered to a message of ten packets, whose program states no packets.
 #[test]
 fn a_message_of_several_packets_is_offered_the_largest_s_max_that_fits() {

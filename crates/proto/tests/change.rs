@@ -521,3 +521,37 @@ fn a_share_that_has_grown_states_its_slots_for_the_certificate() {
     assert_eq!(slots.iter().map(|slot| slot.units).sum::<u64>(), traffic.half_open(cycle));
     assert!(slots.iter().all(|slot| slot.octets == packets.octets.get() && slot.bound == slots[0].bound));
 }
+
+/// Units that left by the old contract have its time to come, whatever the new one takes.
+#[test]
+fn a_channel_that_ends_behind_a_change_to_a_shorter_bound_waits_for_the_longer_one() {
+    let net = joined(Net::new(&[Link, Link]), &[(0, 1), (1, 2)]);
+    let beyond = Beyond { delay: Some(ms(180)), ..Beyond::default() };
+    let mut open = open_for(net, 2, (1_000, PERIOD, ROOM), beyond);
+    let had = open.bound;
+    open.unit();
+    let terms = AskedTerms { delay: Some(ms(60)), ..AskedTerms::default() };
+    open.ask(&AskedChange { terms, ..AskedChange::default() }).expect("sound");
+    let has = open.until(FROM, |event| match event {
+        ChannelEvent::Changed { granted, .. } => Some(granted.bound()),
+        _ => None,
+    });
+    assert!(has + ms(60) < had, "{has} of {had}");
+    let took = open.close();
+    assert!(took + ms(5) >= had, "{took}, and the last unit has {had}");
+}
+
+/// A link keeps its packets within the shorter bound of both contracts while packets of the old one may come.
+#[test]
+fn a_share_gets_a_longer_bound_when_the_old_contract_is_over() {
+    let beyond = Beyond { delay: Some(ms(20)), ..Beyond::default() };
+    let mut open = open_for(joined(Net::new(&[Link]), &[(0, 1)]), 1, (1_000, PERIOD, ROOM), beyond);
+    let (sending, had) = (open.sending, open.bound);
+    let terms = AskedTerms { delay: Some(ms(120)), ..AskedTerms::default() };
+    open.ask(&AskedChange { terms, ..AskedChange::default() }).expect("sound");
+    open.until(FROM, |event| matches!(event, ChannelEvent::Changed { .. }).then_some(()));
+    let bound = |open: &mut Open| open.net.nodes[FROM].relax_hop(sending, Span::ZERO).expect("its hop");
+    assert!(bound(&mut open) <= had, "{} of {had}", bound(&mut open));
+    open.net.run(ms(300));
+    assert!(bound(&mut open) > had);
+}

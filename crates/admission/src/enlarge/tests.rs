@@ -153,6 +153,17 @@ fn a_slot_carries_fewer_packets_that_are_larger() {
     assert_eq!((share.parts[0], share.parts[1].packets), (part, 7));
 }
 
+/// What is kept of a slot takes the time of its own packets and no more: the rest is there for others.
+#[test]
+fn a_share_that_becomes_less_gives_back_the_time_of_all_packets_that_it_lost() {
+    let mut share = Share::new((1_400, 165), &[1_000, 1_000], false);
+    let (had, each) = (reserved(&share.slots), |octets| tht_rt_joined(&params(), Octets::new(octets)));
+    share.lessen(1_400, 60);
+    assert_eq!(reserved(&share.slots), had.minus(each(1_400) * 105));
+    share.lessen(700, 40);
+    assert_eq!(reserved(&share.slots), had.minus(each(1_400) * 165) + each(700) * 40);
+}
+
 proptest! {
     /// Whatever becomes more and less, in any order: all packets have places, eq. 3 holds, and no slot of
     /// another station begins or ends later than before.

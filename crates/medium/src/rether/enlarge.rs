@@ -139,3 +139,50 @@ impl Rether {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::{Identity, PortId};
+    use crate::settings::Settings;
+    use rota_admission::Pace;
+    use rota_contract::NodeId;
+    use rota_units::{BitRate, Instant, Span};
+    use rota_wire::{Key, MacAddr};
+
+    /// A change that was given up before the token came took the larger share, and nobody gave it back.
+    #[test]
+    fn more_that_is_not_wanted_any_more_is_not_taken() {
+        let now = Instant::from_nanos(1);
+        let mac = MacAddr([2, 0, 0, 0, 0, 0xa]);
+        let identity = Identity { node_id: NodeId(1), boot_id: 1, mac, name: "n1".to_owned() };
+        let settings = Settings::ethernet(BitRate::from_mbit(100), Octets::new(150_000));
+        let mut link = Rether::new(now, PortId(0), identity, &Key::new([1; 32]), settings, 1);
+        link.own.station = 1;
+        link.enter_ring(now);
+        let packets = |packets| Share {
+            unit_octets_max: 1_000,
+            pace: Pace::of_packets(packets).expect("few"),
+            periodic: false,
+            partition: 0,
+            flow: None,
+        };
+        let (id, had, mut token) = (SessionId(7), packets(4), link.empty_token());
+        link.reserve(now, id, had);
+        link.shares.sessions[0].state = SessionState::Reserved;
+        let part = SlotUse { session: id, share: 1_000, units: 4, fate: Fate::Stays };
+        let request = link.request_of(&had, 1_000);
+        link.append(&mut token, part, Span::from_millis(1), &request);
+        let slots = token.slots.as_slice().to_vec();
+        link.enlarge(id, &packets(9));
+        link.lessen(id, &had);
+        link.enlarge_sessions(&mut token);
+        let pace = link.shares.sessions[0].share.pace;
+        assert_eq!((token.slots.as_slice(), pace), (&slots[..], had.pace));
+        link.enlarge(id, &packets(9));
+        link.enlarge_sessions(&mut token);
+        let pace = link.shares.sessions[0].share.pace;
+        assert_eq!(pace, packets(9).pace);
+        assert_ne!(token.slots.as_slice(), &slots[..]);
+    }
+}

@@ -280,6 +280,21 @@ mod tests {
         assert_eq!(comes(&mut pacer, at(110)), at(1_000));
     }
 
+    /// Two changes in a second: the queue of both contracts forgot the packets of the one before.
+    #[test]
+    fn a_change_soon_behind_another_one_counts_the_last_packets_of_the_first_contract() {
+        let burst = Traffic::new(ms(1), ms(50), ms(1_000)).unwrap();
+        for is_of_next in [true, false] {
+            let mut pacer = Pacer::new(burst, Regulator::Rate, ms(9));
+            (0..20).for_each(|k| assert_eq!(passes(&mut pacer, at(0), Span::ZERO), Some((at(k), at(k + 9)))));
+            pacer.join(burst, ms(9), burst);
+            pacer.settle();
+            pacer.join(burst, ms(9), burst);
+            let times = pacer.next(at(110), Span::ZERO, is_of_next).expect("none is dropped");
+            assert_eq!(times.eligible, at(1_000), "{is_of_next}");
+        }
+    }
+
     /// A neighbour that sends ten times as much: the leeway at once, then the contract, each of these packets
     /// delayed by the bound at most, and the rest dropped.
     #[test]

@@ -577,6 +577,18 @@ fn packets_of_two_contracts_that_are_due_at_once_all_go_to_their_program() {
     assert_eq!(all, [(2, 0), (3, 0)]);
 }
 
+/// Any of those before it may be the one whose packets are still on their way.
+#[test]
+fn packets_of_a_contract_wait_by_the_longest_bound_of_those_before_it() {
+    const KEPT: Key = (PortId(1), MAC, 3);
+    let mut table = Table::new();
+    table.enter_destination(DESTINATION, OLD, 50, ms(30));
+    table.enter_change(DESTINATION, KEPT, 50, ms(70), 4);
+    table.enter_change(DESTINATION, NEW, 50, ms(20), 4);
+    assert!(comes(&mut table, at(1), 0, 2, 0));
+    assert_eq!(table.deadline(), at(71));
+}
+
 /// The node did not know which units the sending program had left out where the receiving program takes its
 /// frames itself: the new contract waited for the whole old bound, or went on too early.
 #[test]

@@ -32,3 +32,19 @@ fn so_many_starts_are_booked_and_no_more() {
     assert!(flow_during(&mut bench, 200, 1_000, more).is_err());
     assert!(flow_during(&mut bench, 201, 1_000, first).is_ok(), "a start that is there already");
 }
+
+/// The host's slack is a term of its own in a certificate, for those that count later, too.
+#[test]
+fn a_certificate_has_the_bounds_of_booked_flows_on_the_port() {
+    let mut bench = Bench::quiet(10);
+    let slack = bench.link.settings.link.host_slack;
+    let life = Life { from: bench.now + ms(60_000), until: bench.now + ms(90_000) };
+    let booked = flow_during(&mut bench, 101, 20, life).expect("room").bound;
+    let stands = flow_during(&mut bench, 102, 20, Life::ALWAYS).expect("room").bound;
+    let port = bench.link.port_of(bench.now, SessionId(102)).expect("a flow");
+    let bound = |is_later: bool| {
+        port.flows.iter().find(|flow| (flow.life.from > Span::ZERO) == is_later).expect("one").delay
+    };
+    assert!(slack > Span::ZERO);
+    assert_eq!((bound(true), bound(false)), (booked.minus(slack), stands.minus(slack)));
+}

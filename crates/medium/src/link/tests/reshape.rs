@@ -60,3 +60,17 @@ fn a_flow_grows_and_shrinks_in_its_place() {
     bench.link.release(bench.now, SessionId(101));
     assert_eq!(reshape(&mut bench, 101, &packets(ms(8), 1_012), most), None);
 }
+
+/// Its former packets are no part of the new share, and may still be ahead of the statistical class.
+#[test]
+fn a_flow_that_gets_larger_and_fewer_packets_counts_for_those_that_have_left() {
+    let counted = |sent| {
+        let mut bench = Bench::quiet(10);
+        let bound = flow_during(&mut bench, 101, 4, Life::ALWAYS).expect("room").bound;
+        bench.packets(101, sent);
+        assert!(reshape(&mut bench, 101, &packets(ms(8), 1_400), bound + ms(40)).is_some());
+        let flows = &bench.link.shares.flows;
+        format!("{:?}", flows.certain(bench.now, flows.horizon(), true).expect("a port"))
+    };
+    assert_ne!(counted(0), counted(1));
+}

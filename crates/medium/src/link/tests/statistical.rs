@@ -82,6 +82,22 @@ fn a_flow_that_no_chance_allows_is_guaranteed_where_there_is_room() {
     assert!(is_of_the_class::<()>(Err(refused)));
 }
 
+/// Such a request would be refused: an offer of it was tested as that of a guaranteed flow.
+#[test]
+fn a_flow_behind_a_hop_by_chance_would_fit_in_the_class_alone() {
+    let traffic = Traffic::new(ms(2), ms(20), ms(200)).expect("sound");
+    let flow = FlowShare { late: Chance::of_down(1, 10), ..FlowShare::guaranteed(traffic) };
+    let mut bench = Bench::quiet(3);
+    for (is_late_before, fits) in [(false, true), (true, false)] {
+        let share = share_of(FlowShare { is_late_before, ..flow });
+        assert_eq!(bench.link.would_fit(bench.now, &share, true), fits, "{is_late_before}");
+        assert_eq!(
+            flow_of(&mut bench, 50 + u64::from(is_late_before), FlowShare { is_late_before, ..flow }).is_ok(),
+            fits
+        );
+    }
+}
+
 impl Bench {
     /// So many packets of a flow wait, of 1,000 octets each.
     pub(super) fn packets(&mut self, id: u64, count: usize) {

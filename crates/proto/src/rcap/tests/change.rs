@@ -183,3 +183,38 @@ fn a_change_is_asked_for_in_the_place_of_the_contract_and_then_beside_it() {
         rcap.audit();
     }
 }
+
+/// Units by the old contract may take its whole bound while those by a quicker one come.
+#[test]
+fn a_receivers_memory_holds_the_units_of_the_longer_bound_of_both_contracts() {
+    let messages = Messages { x_min: ms(6), x_ave: ms(6), interval: ms(6), ..lasting().messages };
+    let quicker = ChannelRequest { messages, goal: Goal { delay: ms(30), jitter: None }, ..lasting() };
+    let mut rcap = received();
+    rcap.on_message(at(20), A, &change(2, quicker)).unwrap();
+    let denied = denial(&drain(&mut rcap)).expect("60 ms of units each 6 ms");
+    assert_eq!((denied.test, denied.needed, denied.most), (RcapTest::Room, 12, 10));
+    rcap.state_memory(key_of(1), 12);
+    assert_eq!(test_of(&mut rcap, &change(3, quicker)), None);
+}
+
+/// Its first path stays, and is one of two.
+#[test]
+fn a_second_path_counts_for_its_user_beside_the_first_one() {
+    for (channels, test) in [(1, Some(RcapTest::QuotaChannels)), (2, None)] {
+        let quota = Quota { channels, octets_a_second: 1_000_000 };
+        let mut rcap = machine(RcapLimits { quota, ..RcapLimits::default() });
+        let with_second = ChannelRequest { has_second: true, ..lasting() };
+        rcap.on_message(at(1), A, &request_of(of(1, 1), with_second, &[A], ms(50))).unwrap();
+        rcap.answer(at(2), key_of(1), true).unwrap();
+        drain(&mut rcap);
+        let records = record::written(&[record(A), record(C)], RCAP_OCTETS_MAX);
+        let nodes = RcapRecords::parse(&records, 2).unwrap();
+        let wire = record::Demand::of(at(0), with_second).unwrap();
+        let wire = wire.to_wire(at(0), ms(50), nodes, Default::default());
+        let passed = RcapRoute::written(&[D]);
+        let apart = RcapRoute::parse(&passed).unwrap();
+        let wire = RcapRequest { again: Some(RcapAgain { apart, ..anew(false, NodeId::UNKNOWN) }), ..wire };
+        rcap.on_message(at(20), C, &octets(of(1, 2), RcapBody::EstablishRequest(wire))).unwrap();
+        assert_eq!(denial(&drain(&mut rcap)).map(|denied| denied.test), test, "{channels}");
+    }
+}
