@@ -13,10 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// The hops of a program that sends to several receivers.
 #[derive(Clone, Debug)]
 struct Source {
-    /// Each with the number behind the newest unit that it has sent.
-    hops: Vec<(ChannelId, u64)>,
-    /// Those of a contract before, with the number behind the last unit that they send.
-    former: Vec<(ChannelId, u64, u64)>,
+    /// Those of a contract before have an end.
+    hops: Vec<SourceHop>,
     /// The number behind the newest unit that was offered.
     next: u64,
     /// The first unit of hops that begin now; the next one where it is `None`.
@@ -27,6 +25,23 @@ struct Source {
     over: VecDeque<(u64, UnitFate)>,
     /// The newest slot.
     at: Instant,
+}
+
+/// A hop of a program.
+#[derive(Clone, Copy, Debug)]
+struct SourceHop {
+    id: ChannelId,
+    /// The number behind the newest unit that it has sent.
+    next: u64,
+    /// The number behind the last unit that it sends.
+    end: u64,
+}
+
+impl SourceHop {
+    /// The units of the contract that stands have no end.
+    const fn is_current(&self) -> bool {
+        self.end == u64::MAX
+    }
 }
 
 /// A unit of which some hop has not told yet.
@@ -47,10 +62,19 @@ impl Ready {
 }
 
 impl Source {
+    /// The hops of the contract that stands.
+    fn current(&self) -> impl Iterator<Item = ChannelId> {
+        self.hops.iter().filter(|hop| hop.is_current()).map(|hop| hop.id)
+    }
+
+    /// The first unit of hops that begin now.
+    fn first(&self) -> u64 {
+        self.begin.unwrap_or(self.next)
+    }
+
     fn settle(&mut self) {
-        let former = self.former.iter().filter(|(_, next, end)| next < end).map(|(_, next, _)| *next);
-        let none = self.begin.unwrap_or(self.next);
-        let sent = self.hops.iter().map(|(_, next)| *next).chain(former).min().unwrap_or(none);
+        let waits = self.hops.iter().filter(|hop| hop.next < hop.end).map(|hop| hop.next);
+        let sent = waits.min().unwrap_or(self.first());
         while self.over.len() < self.over.capacity()
             && let Some(unit) = self.ready.front().copied().filter(|unit| unit.number < sent)
         {
@@ -61,10 +85,8 @@ impl Source {
 
     /// A hop is done with a unit.
     fn note(&mut self, hop: ChannelId, number: u64, fate: UnitFate) {
-        let own = self.hops.iter_mut().filter(|(id, _)| *id == hop);
-        own.for_each(|(_, next)| *next = number.saturating_add(1));
-        let former = self.former.iter_mut().filter(|(id, ..)| *id == hop);
-        former.for_each(|(_, next, _)| *next = number.saturating_add(1));
+        let own = self.hops.iter_mut().filter(|of| of.id == hop);
+        own.for_each(|of| of.next = number.saturating_add(1));
         if let Some(unit) = self.ready.iter_mut().find(|unit| unit.number == number) {
             match fate {
                 UnitFate::Sent => unit.may_be_sent = true,
@@ -119,7 +141,6 @@ impl Fans {
         let room = 2 * units.max(UNITS_WAITING_MAX);
         let source = self.sources.entry(program).or_insert_with(|| Source {
             hops: Vec::new(),
-            former: Vec::new(),
             next: 0,
             begin: None,
             ready: VecDeque::new(),
@@ -128,13 +149,13 @@ impl Fans {
         });
         source.ready.reserve(room.saturating_sub(source.ready.len()));
         source.over.reserve(room.saturating_sub(source.over.len()));
-        source.hops.push((hop, source.begin.unwrap_or(source.next)));
+        source.hops.push(SourceHop { id: hop, next: source.first(), end: u64::MAX });
     }
 
     /// The units of a program from this number on go over other hops, which begin until [`Self::has_begun`].
     pub(crate) fn begin_anew(&mut self, program: ChannelId, number: u64) {
         let Some(source) = self.sources.get_mut(&program) else { return };
-        source.former.extend(source.hops.drain(..).map(|(hop, next)| (hop, next, number)));
+        source.hops.iter_mut().filter(|hop| hop.is_current()).for_each(|hop| hop.end = number);
         source.begin = Some(number);
     }
 
@@ -149,13 +170,10 @@ impl Fans {
     /// A hop of some program is gone.
     pub(super) fn drop_source_hop(&mut self, hop: ChannelId) {
         for source in self.sources.values_mut() {
-            let of_now = source.hops.iter().map(|(id, next)| (*id, *next, u64::MAX));
-            let gone = of_now.chain(source.former.iter().copied()).find(|(id, ..)| *id == hop);
-            let Some((_, told, end)) = gone else { continue };
-            let untold = source.ready.iter_mut().filter(|unit| (told..end).contains(&unit.number));
+            let Some(gone) = source.hops.iter().find(|of| of.id == hop) else { continue };
+            let untold = source.ready.iter_mut().filter(|unit| (gone.next..gone.end).contains(&unit.number));
             untold.for_each(|unit| unit.may_be_sent = true);
-            source.hops.retain(|(id, _)| *id != hop);
-            source.former.retain(|(id, ..)| *id != hop);
+            source.hops.retain(|of| of.id != hop);
             source.settle();
         }
     }
@@ -170,7 +188,12 @@ impl Fans {
         if self.sources.is_empty() {
             return None;
         }
-        self.sources.get(&program)?.hops.get(place).map(|(id, _)| *id)
+        self.sources.get(&program)?.current().nth(place)
+    }
+
+    /// All hops of a program.
+    pub(crate) fn hops(&self, program: ChannelId) -> Vec<ChannelId> {
+        self.sources.get(&program).map_or(Vec::new(), |source| source.current().collect())
     }
 
     /// True for a program that sends to several receivers.
@@ -203,9 +226,7 @@ impl Fans {
     /// waits for other hops.
     pub(crate) fn merge(&mut self, output: Output) -> Option<Output> {
         let Output::Slot { channel: hop, at, unit } = output else { return Some(output) };
-        let is_its = |source: &Source| {
-            source.hops.iter().any(|(id, _)| *id == hop) || source.former.iter().any(|(id, ..)| *id == hop)
-        };
+        let is_its = |source: &Source| source.hops.iter().any(|of| of.id == hop);
         let Some((program, source)) = self.sources.iter_mut().find(|(_, source)| is_its(source)) else {
             return Some(output);
         };
@@ -217,7 +238,7 @@ impl Fans {
                 self.next_over()
             }
             // The empty slots of one hop stand for those of all.
-            None if source.hops.first().is_none_or(|(id, _)| *id != hop) => None,
+            None if source.current().next() != Some(hop) => None,
             None => Some(Output::Slot { channel, at, unit }),
         }
     }

@@ -112,7 +112,7 @@ impl Node {
 
     /// All branches have the new contract: the source goes over at one unit.
     fn go_over_all(&mut self, now: Instant, id: ChannelId, request: ChannelRequest) {
-        let hops: Vec<ChannelId> = (0..).map_while(|place| self.hops.fans.hop(id, place)).collect();
+        let hops = self.hops.fans.hops(id);
         let next = self.hops.fans.offered_by(id);
         let uncut = |hop: &ChannelId| self.line_of(*hop).port.first_uncut(*hop).unwrap_or(next);
         let first = hops.iter().map(uncut).max().unwrap_or(next);
@@ -144,7 +144,7 @@ impl Node {
         let Some(tree) = self.across.as_mut().and_then(|across| across.trees.get_mut(&id)) else { return };
         let moved = tree.moved.take().unwrap_or_default();
         self.hops.fans.has_begun(id);
-        let hops: Vec<ChannelId> = (0..).map_while(|place| self.hops.fans.hop(id, place)).collect();
+        let hops = self.hops.fans.hops(id);
         for hop in hops {
             if let Ok(line) = self.line_of_hop(hop) {
                 line.port.take_source_room(hop, moved.room);
