@@ -80,6 +80,12 @@ pub struct ChannelRequest {
 }
 
 impl ChannelRequest {
+    /// True if both ask for the same contract: for the same messages, as soon, and as surely.
+    pub(crate) fn is_of_one_contract(&self, other: &Self) -> bool {
+        let of = |request: &Self| (request.messages, request.goal, request.late_most, request.loss_most);
+        of(self) == of(other)
+    }
+
     /// True if it can be a member of a group: guaranteed, and without a time.
     pub(super) fn may_share(&self) -> bool {
         let is_certain = (self.late_most, self.loss_most) == (Chance::NEVER, Chance::NEVER);

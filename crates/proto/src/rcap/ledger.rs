@@ -2,7 +2,7 @@
 //! here or in a table beside, from [`Ledger::add`] to [`Ledger::remove`].
 
 use super::backup::Standby;
-use super::io::{ChannelKey, ChannelRequest, EntryId, Former, HopOffer, NextHop};
+use super::io::{ChannelKey, EntryId, Former, HopOffer, NextHop};
 use super::labels::Labels;
 use super::limits::RcapLimits;
 use super::record::{Demand, Record};
@@ -108,18 +108,11 @@ impl Entry {
         self.before == other.before && one.len() == two.len() && one.iter().zip(two).all(is_same)
     }
 
-    /// True if both are of one contract: branches of the one before a change share nothing with those of the
-    /// one behind it.
-    fn is_of_one_contract(&self, other: &Self) -> bool {
-        let of =
-            |request: &ChannelRequest| (request.messages, request.goal, request.late_most, request.loss_most);
-        of(&self.demand.request) == of(&other.demand.request)
-    }
-
-    /// True if both are branches of one tree whose packets reach this node as one.
+    /// True if both are branches of one tree whose packets reach this node as one. Those of the contract
+    /// before a change share nothing with those of the one behind it.
     fn is_of_one_stem(&self, other: &Self) -> bool {
         self.demand.is_branch()
-            && self.is_of_one_contract(other)
+            && self.demand.request.is_of_one_contract(&other.demand.request)
             && (self.of.origin, self.demand.request.tree) == (other.of.origin, other.demand.request.tree)
             && self.demand.packets == other.demand.packets
             && self.demand.request.partition == other.demand.request.partition

@@ -46,8 +46,7 @@ impl Node {
             return Err(no_room(request.messages.s_max.get(), before.room.get()));
         }
         Rcap::check_request(now, request).map_err(ResizeError::Across)?;
-        let of = |of: &ChannelRequest| (of.messages, of.goal, of.late_most, of.loss_most);
-        match of(&request) == of(&before) {
+        match request.is_of_one_contract(&before) {
             true => tree.moved = Some(Moved::default()),
             false => tree.change = Some(request),
         }
