@@ -74,14 +74,21 @@ impl Rcap {
         self.ledger.get(entry).is_some_and(|entry| entry.demand.is_second())
     }
 
+    /// An accept that has come to its source waits there for others. Its demand.
+    fn set_pending(&mut self, channel: ChannelId, accepted: Pending, until: Instant) -> Option<Demand> {
+        let own = self.ledger.get_mut(accepted.entry)?;
+        own.is_pending = true;
+        let (demand, newest, pending) = (own.demand, own.newest, Some(Box::new(accepted)));
+        let call = Call::new(demand, until);
+        self.calls.insert(channel, Call { attempts: newest, change: Some(newest), pending, ..call });
+        Some(demand)
+    }
+
     /// The new contract of a branch is open up to its source, which goes by it when all branches do.
     pub(super) fn await_others(&mut self, channel: ChannelId, branch: Pending) {
-        let Some(own) = self.ledger.get_mut(branch.entry) else { return };
-        own.is_pending = true;
-        let (demand, newest, pending) = (own.demand, own.newest, Some(Box::new(branch)));
-        let call = Call::new(demand, Instant::FAR);
-        self.calls.insert(channel, Call { attempts: newest, change: Some(newest), pending, ..call });
-        self.tell(RcapEvent::Ready { channel, octets: demand.packets.octets });
+        if let Some(demand) = self.set_pending(channel, branch, Instant::FAR) {
+            self.tell(RcapEvent::Ready { channel, octets: demand.packets.octets });
+        }
     }
 
     /// True if a channel that is sent here has a path in reserve.
@@ -92,17 +99,13 @@ impl Rcap {
 
     /// The first path is open: the second one is asked for before the program hears of that.
     pub(super) fn ask_second(&mut self, now: Instant, channel: ChannelId, first: Pending, until: Instant) {
-        let Some(own) = self.ledger.get_mut(first.entry) else { return };
-        own.is_pending = true;
-        let (demand, newest, has_between) = (own.demand, own.newest, first.nodes.len() >= 2);
-        let pending = Some(Box::new(first));
+        let has_between = first.nodes.len() >= 2;
         // The program has its outcome in the time that it has for any channel.
-        let call = Call::new(demand, until);
-        self.calls.insert(channel, Call { attempts: newest, change: Some(newest), pending, ..call });
-        match has_between {
-            true => self.attempt(now, channel),
+        match self.set_pending(channel, first, until) {
+            None => {}
+            Some(_) if has_between => self.attempt(now, channel),
             // Nothing between that a second path could pass by.
-            false => self.settle(now, channel, simply(self.own, RcapTest::NoSecondPath)),
+            Some(_) => self.settle(now, channel, simply(self.own, RcapTest::NoSecondPath)),
         }
     }
 
