@@ -219,13 +219,7 @@ impl Rcap {
         let (channel, attempts) = (entry.of.channel, entry.of.attempt);
         if entry.demand.is_change() {
             let was_asked = self.calls.remove(&channel).is_some();
-            let is_later =
-                |id: &EntryId| self.ledger.get(*id).is_some_and(|later| later.of.attempt > entry.of.attempt);
-            let later: Vec<EntryId> = self.ledger.all_of(&entry.key()).filter(is_later).collect();
-            for second in later {
-                let lapsed = Ending::Denied(simply(self.own, RcapTest::LeaseOver));
-                self.release(now, second, lapsed, None);
-            }
+            self.drop_attempts_behind(now, &entry.key(), attempts);
             if was_asked {
                 self.tell(RcapEvent::NotChanged { channel, denied });
             }

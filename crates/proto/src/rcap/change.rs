@@ -202,9 +202,16 @@ impl Rcap {
         }
         self.calls.remove(&channel);
         let key = ChannelKey { origin: self.own, channel };
-        let standing = self.ledger.find(&key);
-        let is_newer = |id: &EntryId| standing.is_some_and(|standing| *id > standing);
-        for id in self.ledger.all_of(&key).filter(is_newer).collect::<Vec<_>>() {
+        if let Some(standing) = self.ledger.find(&key).and_then(|id| self.ledger.get(id)) {
+            let attempt = standing.of.attempt;
+            self.drop_attempts_behind(now, &key, attempt);
+        }
+    }
+
+    /// The attempts of a channel that is sent here behind this one come to nothing.
+    pub(super) fn drop_attempts_behind(&mut self, now: Instant, key: &ChannelKey, attempt: u16) {
+        let is_later = |id: &EntryId| self.ledger.get(*id).is_some_and(|of| of.of.attempt > attempt);
+        for id in self.ledger.all_of(key).filter(is_later).collect::<Vec<_>>() {
             self.release(now, id, Ending::Denied(simply(self.own, RcapTest::LeaseOver)), None);
         }
     }
