@@ -131,8 +131,12 @@ impl Tree {
 
     /// The receiver that is asked for next: of those that wait the farthest one. A hop that branches share
     /// keeps the chance of being late that the first of them gave it, which is the smallest then.
-    pub(crate) fn next(&mut self, hops: impl Fn(NodeId) -> u32) -> Option<&mut Branch> {
-        let waiting = self.branches.iter_mut().filter(|branch| branch.state == ReceiverState::Waits);
+    pub(crate) fn next(
+        &mut self,
+        waits: impl Fn(&Branch) -> bool,
+        hops: impl Fn(NodeId) -> u32,
+    ) -> Option<&mut Branch> {
+        let waiting = self.branches.iter_mut().filter(|branch| waits(branch));
         waiting.min_by_key(|branch| u32::MAX - hops(branch.to))
     }
 

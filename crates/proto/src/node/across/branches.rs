@@ -69,9 +69,8 @@ impl Node {
         }
         let routes = across.rcap.routes();
         let hops = |to| routes.route(to).map_or(0, |route| route.hops);
-        let waits = |of: &&mut Branch| of.state == ReceiverState::In && of.changes == Changes::Not;
-        let next = tree.branches.iter_mut().filter(waits).min_by_key(|branch| u32::MAX - hops(branch.to));
-        let Some(branch) = next else {
+        let waits = |of: &Branch| of.state == ReceiverState::In && of.changes == Changes::Not;
+        let Some(branch) = tree.next(waits, hops) else {
             self.go_over_all(now, id, request);
             return true;
         };

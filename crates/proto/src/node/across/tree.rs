@@ -326,7 +326,7 @@ impl Node {
         let patience = tree.patience(now);
         let routes = across.rcap.routes();
         let hops = |to| routes.route(to).map_or(0, |route| route.hops);
-        if let Some(branch) = tree.next(hops) {
+        if let Some(branch) = tree.next(|branch| branch.state == ReceiverState::Waits, hops) {
             let next = self.lines[0].channels.next_id();
             (branch.channel, branch.state) = (next, ReceiverState::Asked);
             let request = ChannelRequest { destination: branch.to, ..request };
