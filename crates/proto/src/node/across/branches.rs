@@ -13,7 +13,7 @@ use super::super::Node;
 use super::change::{changed, no_room};
 use super::terms::refusing;
 use crate::across::tree::{Branch, Changes, Moved, ReceiverState};
-use crate::across::{End, State, granted};
+use crate::across::{End, granted};
 use crate::channels::{ChannelEvent, ResizeError};
 use crate::io::ChannelId;
 use crate::rcap::{ChannelRequest, Rcap, RcapCallError, RcapDenied, RcapTest, simply};
@@ -29,10 +29,8 @@ impl Node {
         channel: ChannelId,
         change: &AskedChange,
     ) -> Result<(), ResizeError> {
-        let is_open = self.end_across(channel).is_some_and(|end| end.state == State::Open);
         let packet_max = self.packet_max();
-        let tree = self.across.as_mut().and_then(|across| across.trees.get_mut(&channel));
-        let tree = tree.filter(|_| is_open).ok_or(ResizeError::NoChannel(channel))?;
+        let tree = self.sent_tree(channel).ok_or(ResizeError::NoChannel(channel))?;
         if change.terms.via.is_some() {
             return Err(ResizeError::Across(RcapCallError::Branch));
         }

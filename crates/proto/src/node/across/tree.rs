@@ -8,7 +8,7 @@ use crate::across::tree::{Branch, Changes, RECEIVERS_MAX, ReceiverState, Tree};
 use crate::across::{Across, End, STATUS_EVERY, State, granted};
 use crate::channels::{ChannelEvent, OpenRequest, ReceiverChange, RequestError};
 use crate::io::ChannelId;
-use crate::rcap::{ChannelKey, ChannelRequest, Rcap, RcapEvent, RcapTest, Record, simply};
+use crate::rcap::{ChannelKey, ChannelRequest, Rcap, RcapCallError, RcapEvent, RcapTest, Record, simply};
 use rota_contract::{CloseCause, NodeId, Tally};
 use rota_units::{Instant, Span};
 
@@ -74,9 +74,8 @@ impl Across {
 
     /// Asks for the status of a channel that is sent here: false if a question is on its way already.
     pub(crate) fn ask_status(&mut self, now: Instant, id: ChannelId) -> bool {
-        use crate::rcap::RcapCallError::StatusPending;
         let Some(tree) = self.trees.get_mut(&id) else {
-            return self.rcap.status(now, id) != Err(StatusPending);
+            return self.rcap.status(now, id) != Err(RcapCallError::StatusPending);
         };
         if tree.branches.iter().any(|branch| branch.is_asked) {
             return false;
@@ -115,7 +114,7 @@ impl Node {
         }
         for (at, node) in to.iter().enumerate() {
             if *node == own {
-                return Err(RequestError::Across(crate::rcap::RcapCallError::OwnNode));
+                return Err(RequestError::Across(RcapCallError::OwnNode));
             }
             if to[..at].contains(node) {
                 return Err(RequestError::TwiceReceiver(*node));
@@ -148,14 +147,9 @@ impl Node {
     pub fn join(&mut self, now: Instant, channel: ChannelId, to: NodeId) -> Result<(), RequestError> {
         let own = self.medium().node_id();
         if to == own {
-            return Err(RequestError::Across(crate::rcap::RcapCallError::OwnNode));
+            return Err(RequestError::Across(RcapCallError::OwnNode));
         }
-        let is_open = self.end_across(channel).is_some_and(|end| end.state == State::Open);
-        let tree = self.across.as_mut().and_then(|across| across.trees.get_mut(&channel));
-        let tree = tree.filter(|_| is_open).ok_or(RequestError::NotSeveral(channel))?;
-        if tree.change.is_some() {
-            return Err(RequestError::Across(crate::rcap::RcapCallError::Changing));
-        }
+        let tree = self.steady_tree(channel)?;
         if tree.branches.iter().any(|branch| branch.to == to && branch.is_live()) {
             return Err(RequestError::TwiceReceiver(to));
         }
@@ -179,16 +173,26 @@ impl Node {
         to: NodeId,
     ) -> Result<(), RequestError> {
         let own = self.medium().node_id();
-        let is_open = self.end_across(channel).is_some_and(|end| end.state == State::Open);
-        let tree = self.across.as_ref().and_then(|across| across.trees.get(&channel));
-        let tree = tree.filter(|_| is_open).ok_or(RequestError::NotSeveral(channel))?;
-        if tree.change.is_some() {
-            return Err(RequestError::Across(crate::rcap::RcapCallError::Changing));
-        }
+        let tree = self.steady_tree(channel)?;
         let key = tree.are_in().find(|branch| branch.to == to).map(|branch| branch.key(own));
         let key = key.ok_or(RequestError::NoReceiver(to))?;
         self.tell_across(now, |across| _ = across.rcap.close(now, key, CloseCause::TakenOut));
         Ok(())
+    }
+
+    /// A channel to several receivers that is sent here and open.
+    pub(super) fn sent_tree(&mut self, channel: ChannelId) -> Option<&mut Tree> {
+        self.end_across(channel).filter(|end| end.state == State::Open)?;
+        self.across.as_mut()?.trees.get_mut(&channel)
+    }
+
+    /// The same while it keeps its contract: its receivers may change.
+    fn steady_tree(&mut self, channel: ChannelId) -> Result<&mut Tree, RequestError> {
+        let tree = self.sent_tree(channel).ok_or(RequestError::NotSeveral(channel))?;
+        match tree.change {
+            None => Ok(tree),
+            Some(_) => Err(RequestError::Across(RcapCallError::Changing)),
+        }
     }
 
     /// The receivers of a channel to several ones that is sent here.
@@ -227,10 +231,11 @@ impl Node {
         };
         let Some(id) = across.tree_of(channel) else { return Some(event) };
         let own = self.medium().node_id();
-        let (mut told, mut octets, mut next_octets) = (None, None, None);
+        let (mut told, mut octets) = (None, None);
         let across = self.across.as_mut()?;
         let tree = across.trees.get_mut(&id)?;
         let branch = tree.branch(channel)?;
+        let to = branch.to;
         match event {
             RcapEvent::Opened { promise, nodes, .. } => {
                 (branch.state, branch.bound, branch.nodes) = (ReceiverState::In, promise.delay, nodes);
@@ -251,24 +256,22 @@ impl Node {
                 octets = Some(promise.octets);
             }
             RcapEvent::Ready { octets, .. } => {
-                (branch.changes, next_octets) = (Changes::Ready, Some(octets));
+                branch.changes = Changes::Ready;
+                if let Some(change) = &mut tree.change {
+                    change.packet_max = octets;
+                }
             }
             RcapEvent::NotChanged { denied, .. } => {
                 branch.changes = Changes::Not;
-                let to = branch.to;
                 self.refuse_tree(now, id, to, denied);
                 return None;
             }
             RcapEvent::Status { nodes, .. } => branch.count(nodes),
             _ => branch.is_asked = false,
         }
-        let to = branch.to;
         if let Some(octets) = octets {
             // All branches have packets of one size.
             tree.request.packet_max = octets;
-        }
-        if let Some((octets, change)) = next_octets.zip(tree.change.as_mut()) {
-            change.packet_max = octets;
         }
         if let Some(change) = told {
             let name = if to == own { None } else { across.links.name(to).map(str::to_owned) };
