@@ -39,11 +39,16 @@ impl Node {
         let joint = Joint { former: *former, delay, key, local_id };
         let held = Held { hop: old.hop, late: Chance::NEVER, joint: Some(joint), ..asked };
         across.held.insert(entry, held);
-        let reserved = self.share_of_both(now, entry, (&old, &held), former);
+        if let Some(reserved) = self.share_of_both(now, entry, (&old, &held), former).transpose() {
+            self.answer_joint(now, entry, reserved);
+        }
+    }
+
+    /// Tells RCAP if the share of a hop carries both contracts.
+    fn answer_joint(&mut self, now: Instant, entry: EntryId, reserved: Result<HopOffer, HopDenied>) {
         let Some(across) = &mut self.across else { return };
         match reserved {
-            Ok(None) => {}
-            Ok(Some(offer)) => across.rcap.reserved(now, entry, offer),
+            Ok(offer) => across.rcap.reserved(now, entry, offer),
             Err(denied) => {
                 across.held.remove(&entry);
                 across.rcap.denied(now, entry, denied);
@@ -115,32 +120,23 @@ impl Node {
         answer: Result<Admitted, Refusal>,
     ) {
         let Some(across) = &self.across else { return };
+        let held = |id: EntryId| across.held.get(&id).copied();
         // The request may be over: its share becomes what it was again.
-        let joint =
-            |id: EntryId| Some((id, across.held.get(&id).copied()?)).filter(|(_, of)| of.joint.is_some());
-        let Some((entry, new)) = across.entries_of(hop).find_map(joint) else { return };
-        let both = new
-            .joint
-            .and_then(|Joint { former, .. }| Some((across.held.get(&former.entry).copied()?, new, former)));
-        let reserved = match (both, answer) {
+        let joint = |id: EntryId| held(id).and_then(|new| Some((id, new, new.joint?.former)));
+        let Some((entry, new, former)) = across.entries_of(hop).find_map(joint) else { return };
+        let reserved = match (held(former.entry), answer) {
             (None, _) => None,
-            (Some((old, new, former)), Ok(admitted)) => {
-                self.enlarged_offer(entry, (&old, &new), &former, &admitted).map(Ok)
-            }
-            (Some((old, ..)), Err(refusal)) => {
+            (Some(old), Ok(admitted)) => self.enlarged_offer(entry, (&old, &new), &former, &admitted).map(Ok),
+            (Some(old), Err(refusal)) => {
                 let nearest =
                     refusal.counter_offer.map(|octets| Octets::new(octets.get().saturating_sub(RTIP_OCTETS)));
                 Some(Err(self.not_enlarged(entry, &old, denied_by_medium(&refusal), nearest)))
             }
         };
-        let Some(across) = &mut self.across else { return };
-        match reserved {
-            None => across.rcap.share_lost(now, entry),
-            Some(Ok(offer)) => across.rcap.reserved(now, entry, offer),
-            Some(Err(denied)) => {
-                across.held.remove(&entry);
-                across.rcap.denied(now, entry, denied);
-            }
+        if let Some(reserved) = reserved {
+            self.answer_joint(now, entry, reserved);
+        } else if let Some(across) = &mut self.across {
+            across.rcap.share_lost(now, entry);
         }
     }
 
