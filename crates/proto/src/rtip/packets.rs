@@ -163,6 +163,16 @@ impl Source {
         self.units.pop_front();
         (self.index, self.offset, self.former) = (0, 0, self.former.saturating_sub(1));
     }
+
+    /// How many units packets have been cut from: the first one, or none.
+    fn cut(&self) -> usize {
+        usize::from(self.index > 0)
+    }
+
+    /// Units have gone elsewhere: without any nothing is planned.
+    fn plan_ends(&mut self) {
+        self.next = self.next.filter(|_| !self.units.is_empty());
+    }
 }
 
 impl Times {
@@ -329,29 +339,24 @@ impl Packets {
     /// The next unit that no packet has been cut from goes elsewhere.
     pub(crate) fn take_uncut(&mut self) -> Option<UnitRef> {
         let Origin::Source(source) = &mut self.origin else { return None };
-        let cut = usize::from(source.index > 0);
-        let (unit, _) = source.units.remove(cut)?;
-        if source.units.is_empty() {
-            source.next = None;
-        }
+        let (unit, _) = source.units.remove(source.cut())?;
+        source.plan_ends();
         Some(unit)
     }
 
     /// The number of the first unit that no packet has been cut from.
     pub(crate) fn first_uncut(&self) -> Option<u64> {
         let Origin::Source(source) = &self.origin else { return None };
-        source.units.get(usize::from(source.index > 0)).map(|(unit, _)| unit.number)
+        source.units.get(source.cut()).map(|(unit, _)| unit.number)
     }
 
     /// The units from this number on, of which no packet has been cut, go elsewhere.
     pub(crate) fn take_uncut_from(&mut self, number: u64) -> Vec<UnitRef> {
         let Origin::Source(source) = &mut self.origin else { return Vec::new() };
-        let cut = usize::from(source.index > 0);
+        let cut = source.cut();
         let at = source.units.iter().skip(cut).take_while(|(unit, _)| unit.number < number).count() + cut;
         let units = source.units.drain(at.min(source.units.len())..).map(|(unit, _)| unit).collect();
-        if source.units.is_empty() {
-            source.next = None;
-        }
+        source.plan_ends();
         units
     }
 
@@ -620,7 +625,7 @@ impl Packets {
         {
             // The time that the regulator has planned is the next unit's.
             source.pop_unit();
-            source.next = source.next.filter(|_| !source.units.is_empty());
+            source.plan_ends();
         }
         Left { unit: Some(unit), ..left }
     }

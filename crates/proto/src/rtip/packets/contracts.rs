@@ -58,7 +58,7 @@ impl Packets {
         let is_rest = self.next.is_some() && !source.is_of_next && source.index > 0;
         let (unit, _) = *source.units.front().filter(|_| is_rest)?;
         source.pop_unit();
-        source.next = source.next.filter(|_| !source.units.is_empty());
+        source.plan_ends();
         Some(unit)
     }
 
