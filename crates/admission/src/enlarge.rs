@@ -19,7 +19,7 @@
 
 use crate::grow::{StandingSlot, stands};
 use crate::rether::{Admitted, Failure, Request, SegmentParams, fit, largest, refusal, share_of, tht_shared};
-use crate::slots::{Slot, offset_of};
+use crate::slots::Slot;
 use crate::{Pace, Refusal, Test, tht_rt_joined};
 use rota_units::{Octets, Span};
 
@@ -157,12 +157,7 @@ pub fn standing_packets(
 
 /// The slots of a share of packets that stands in the list with these.
 pub fn standing_packet_slots(slots: &[Slot], parts: &[PacketSlot]) -> impl Iterator<Item = StandingSlot> {
-    parts.iter().map(|part| StandingSlot {
-        offset: offset_of(slots, part.index),
-        tht: slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht),
-        share: part.octets,
-        units: part.packets,
-    })
+    parts.iter().map(|part| StandingSlot::at(slots, part.index, part.octets, part.packets))
 }
 
 #[cfg(test)]

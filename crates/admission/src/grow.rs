@@ -34,18 +34,21 @@ pub struct StandingSlot {
     pub units: u64,
 }
 
+impl StandingSlot {
+    /// The slot at this place of the list, of which the station's ledger knows the rest.
+    pub(crate) fn at(slots: &[Slot], index: usize, share: Octets, units: u64) -> Self {
+        let tht = slots.get(index).map_or(Span::ZERO, |slot| slot.tht);
+        Self { offset: offset_of(slots, index), tht, share, units }
+    }
+}
+
 /// The slots of a session of so many units a cycle that stands in the list with these.
 pub fn standing_slots(
     slots: &[Slot],
     parts: &[SessionSlot],
     units: u64,
 ) -> impl Iterator<Item = StandingSlot> {
-    parts.iter().map(move |part| StandingSlot {
-        offset: offset_of(slots, part.index),
-        tht: slots.get(part.index).map_or(Span::ZERO, |slot| slot.tht),
-        share: part.share,
-        units,
-    })
+    parts.iter().map(move |part| StandingSlot::at(slots, part.index, part.share, units))
 }
 
 /// What growing does to the list.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::rtip::Traffic;
 use crate::subnet::worst_wait;
-use crate::{admit, close_slot, reserved, still_fits};
+use crate::{admit, close_slot, offset_of, reserved, still_fits};
 use proptest::prelude::*;
 use rota_units::BitRate;
 use std::collections::VecDeque;
