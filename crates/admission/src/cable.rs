@@ -56,7 +56,7 @@
 
 use crate::pace::Pace;
 use crate::refusal::{Refusal, Test};
-use crate::rether::{Admitted, Failure, Request, SegmentParams, largest, refusal, share_of};
+use crate::rether::{Admitted, Failure, Request, SegmentParams, offered, refusal, share_of};
 use crate::rtip::{Denied, NodeTest};
 use rota_units::{Octets, Span};
 
@@ -168,9 +168,7 @@ pub fn admit_on_link(loads: &[Span], request: &Request, params: &SegmentParams) 
     }
     evaluate(before, request, params).map_err(|failure| {
         let fits = |unit| evaluate(before, &Request { unit_octets: unit, ..*request }, params).is_ok();
-        let (asked, smallest) = (request.unit_octets, Octets::new(1));
-        let offer = (asked > smallest && fits(smallest)).then(|| largest(smallest, asked, fits));
-        refusal(params, request.pace, &failure, offer)
+        refusal(params, request.pace, &failure, offered(Octets::new(1), request.unit_octets, fits))
     })
 }
 

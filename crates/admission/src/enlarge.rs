@@ -18,7 +18,7 @@
 //! their slots carry as many of them as they did, so that they keep their bound.
 
 use crate::grow::{StandingSlot, stands};
-use crate::rether::{Admitted, Failure, Request, SegmentParams, fit, largest, refusal, share_of, tht_shared};
+use crate::rether::{Admitted, Failure, Request, SegmentParams, fit, offered, refusal, share_of, tht_shared};
 use crate::slots::Slot;
 use crate::{Pace, Refusal, Test, tht_rt_joined};
 use rota_units::{Octets, Span};
@@ -94,8 +94,7 @@ pub fn enlarge(
     evaluate(slots, parts, request, params).map_err(|failure| {
         let asked = request.unit_octets;
         let fits = |unit| evaluate(slots, parts, &Request { unit_octets: unit, ..*request }, params).is_ok();
-        let offer = (asked > had && fits(had)).then(|| largest(had, asked, fits));
-        refusal(params, request.pace, &failure, offer)
+        refusal(params, request.pace, &failure, offered(had, asked, fits))
     })
 }
 

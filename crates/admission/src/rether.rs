@@ -309,9 +309,7 @@ pub fn admit(slots: &[Slot], request: &Request, params: &SegmentParams) -> Resul
     evaluate(slots, request, params).map_err(|failure| {
         let fits = |unit| evaluate(slots, &Request { unit_octets: unit, ..*request }, params).is_ok();
         let asked = request.unit_octets;
-        let smallest = Octets::new(1);
-        let offer = (asked > smallest && fits(smallest)).then(|| largest(smallest, asked, fits));
-        refusal(params, request.pace, &failure, offer)
+        refusal(params, request.pace, &failure, offered(Octets::new(1), asked, fits))
     })
 }
 
@@ -502,6 +500,11 @@ pub(crate) fn refusal(
         partition: failure.partition,
         free_until: None,
     }
+}
+
+/// The offer behind a refusal of `asked`: the largest unit that fits, if that is not below `least`.
+pub(crate) fn offered(least: Octets, asked: Octets, fits: impl Fn(Octets) -> bool) -> Option<Octets> {
+    (asked > least && fits(least)).then(|| largest(least, asked, fits))
 }
 
 /// The largest unit below the refused `bad` that fits, when `good` does; every term of the test rises with
