@@ -67,7 +67,7 @@ pub struct Larger {
     pub tht: Span,
 }
 
-/// What becoming more does to the list.
+/// The change of the list when a share becomes more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enlarged {
     /// The slots carry the packets as they are.

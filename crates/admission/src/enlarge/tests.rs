@@ -104,7 +104,6 @@ impl Share {
     }
 }
 
-/// 60 percent of a segment become 70 with a tenth more and one visit, not with 70 beside 60.
 /// Two channels that grew by turns filled the list, and all others were refused.
 #[test]
 fn a_share_that_has_four_slots_is_to_be_asked_for_anew() {
@@ -119,6 +118,7 @@ fn a_share_that_has_four_slots_is_to_be_asked_for_anew() {
     assert_eq!(share.asks(100, 5).expect_err("a fifth slot").test, Test::SlotTableFull);
 }
 
+/// 60 percent of a segment become 70 with a tenth more and one visit, not with 70 beside 60.
 #[test]
 fn a_share_grows_by_what_it_lacks() {
     // A packet of 1,400 octets takes 118 µs of 33 ms.
@@ -153,7 +153,7 @@ fn a_slot_carries_fewer_packets_that_are_larger() {
     assert_eq!((share.parts[0], share.parts[1].packets), (part, 7));
 }
 
-/// What is kept of a slot takes the time of its own packets and no more: the rest is there for others.
+/// The rest of a slot takes the time of its own packets and no more. Others have the time that it gave back.
 #[test]
 fn a_share_that_becomes_less_gives_back_the_time_of_all_packets_that_it_lost() {
     let mut share = Share::new((1_400, 165), &[1_000, 1_000], false);
@@ -165,8 +165,8 @@ fn a_share_that_becomes_less_gives_back_the_time_of_all_packets_that_it_lost() {
 }
 
 proptest! {
-    /// Whatever becomes more and less, in any order: all packets have places, eq. 3 holds, and no slot of
-    /// another station begins or ends later than before.
+    /// Shares become more and less in any order: all packets have places, eq. 3 holds, and no slot of another
+    /// station begins or ends later than before.
     #[test]
     fn shares_that_become_more_and_less_move_nobody_to_the_right(
         first in (40u64..1_436, 1u64..60), others in prop::collection::vec(1u64..20_000, 0..5),
@@ -233,7 +233,7 @@ proptest! {
         let had = bound(&share, &first);
         prop_assume!(share.enlarge(old.3.max(new.3), packets(&both)));
         let (has, idle) = (bound(&share, &both), trt.minus(reserved(&share.slots)));
-        // What becomes eligible: each contract as fast as it may, and both together as fast as both may.
+        // Packets become eligible: those of each contract as fast as it may, and of both as fast as both may.
         let mut ready: Vec<(Span, u64)> = Vec::new();
         for k in 0..120 {
             let (octets, from) = if k < switch { (old.3, 0) } else { (new.3, switch) };

@@ -399,8 +399,8 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
     }
 }
 
-// What goes through all points stands apart from the table, whose kind of memory others choose: it is built
-// once, in this crate.
+// Others choose the table's kind of memory, and build it anew for each. The walks through all points stand
+// apart from it: they are built once, in this crate.
 
 /// The shortest bound that all points below the horizon allow, and at how many of them more than a comparison
 /// was needed. `largest` is the largest standing packet.

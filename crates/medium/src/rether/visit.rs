@@ -36,7 +36,7 @@ pub(super) enum Stage {
     Leave { to: StationId },
 }
 
-/// What frames have used of a slot.
+/// The part of a slot that frames have used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
     /// Octets on the wire.

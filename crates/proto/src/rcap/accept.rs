@@ -129,8 +129,8 @@ impl Rcap {
         if demand.is_second() && is_end {
             self.stand_by(id, Some(installed).filter(|_| is_at_source));
         }
-        // What leaves here does so once there is a second path, or once that is needed; that of a branch
-        // with the new contract of all others.
+        // Packets leave here once there is a second path, or once that is needed; those of a branch with the
+        // new contract of all others.
         let is_awaited = demand.is_change() && (demand.is_branch() || self.has_spare(&of));
         let waits = is_at_source && (demand.is_second() || is_awaited);
         if !waits {

@@ -142,8 +142,8 @@ impl Rcap {
         self.goes_over(now, channel, *pending, Span::ZERO);
     }
 
-    /// A channel goes by what has been accepted, which had to wait for others. What was handed over before
-    /// has come within its bound, or within `former` if that is longer.
+    /// A channel goes by an accept that had to wait for others. Units that were handed over before have come
+    /// within its bound, or within `former` if that is longer.
     pub(super) fn goes_over(&mut self, now: Instant, channel: ChannelId, pending: Pending, former: Span) {
         let Pending { entry: first, promise, nodes, installed } = pending;
         if let Some(first) = self.ledger.get_mut(first) {

@@ -287,7 +287,7 @@ impl Node {
     }
 }
 
-/// What a hop has for the old contract, with the shortest packet of the new one.
+/// The offer of a hop to the old contract, with the shortest packet of the new one.
 fn stands_at(link: &LinkModel, former: &Former, new: &Held) -> HopOffer {
     let service_least = link_offer(link, new.ask.octets_least, Span::ZERO).service_least;
     HopOffer { offer: Offer { service_least, ..former.offer.offer }, ..former.offer }

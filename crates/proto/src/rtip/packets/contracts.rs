@@ -72,7 +72,7 @@ impl Packets {
         match (&mut self.origin, ring) {
             (Origin::Gateway(own), Some(ring)) => *own = ring,
             (Origin::Source(source), _) => {
-                // What was planned for a unit of the contract before leaves by this one.
+                // A packet that was planned for a unit of the contract before leaves by this one.
                 (source.is_of_next, source.former, source.octets) = (false, 0, octets);
             }
             (Origin::Gateway(_), None) => {}

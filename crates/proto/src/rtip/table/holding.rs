@@ -105,7 +105,7 @@ impl Table {
 
     // ---- packets --------------------------------------------------------------------------------------
 
-    /// What a packet for a program means.
+    /// The meaning of a packet for a program.
     pub(super) fn meaning_here(&self, id: ChannelId, key: Key, octets: u32) -> Meaning {
         let is_held = |sink: &Sink| sink.holds.iter().any(|hold| hold.key == key);
         match self.holding > 0 && self.sinks.get(&id).is_some_and(is_held) {
