@@ -6,7 +6,7 @@ mod stated;
 mod suite;
 mod tunnel;
 
-use crate::hops::Net;
+use crate::hops::{Net, id};
 use rota_admission::Clocks;
 use rota_admission::path::{self, Goal};
 use rota_admission::rtip::{Discipline, Flow, Hold, Messages, Point, Scheduler, Traffic};
@@ -23,10 +23,6 @@ use rota_wire::RcapDenied;
 
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
-
-fn id(node: usize) -> NodeId {
-    NodeId(node as u64 + 1)
-}
 
 /// A chain of nodes with sessions between neighbours, all of which know of each other.
 fn chain(kinds: &[MediumKind]) -> Net {
@@ -587,12 +583,7 @@ fn the_messages_for_a_lost_neighbour_are_dropped() {
 fn a_dead_gateway_ends_its_channels_at_both_ends() {
     let mut net = chain(&[Rether, Rether]);
     let (sending, receiving, _) = opened(&mut net, 1_000);
-    net.dead.push(1);
-    let now = net.now;
-    for node in [0, 2] {
-        net.nodes[node].neighbour_lost(now, id(1));
-        net.drain(node);
-    }
+    net.kill(1, [0, 2]);
     assert_eq!(until(&mut net, 0, closed), (sending, CloseCause::PeerGone));
     assert_eq!(until(&mut net, 2, closed), (receiving, CloseCause::PeerGone));
     net.run(Span::from_millis(2_000));

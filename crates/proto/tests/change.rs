@@ -1,9 +1,9 @@
 //! Channels across segments that get another contract while units are sent.
 
-use crate::hops::Net;
+use crate::hops::{Net, id};
 use rota_admission::Clocks;
 use rota_admission::certificate::{FrameTerms, RetherTerms};
-use rota_contract::{AskedChange, AskedTerms, CloseCause, NodeId};
+use rota_contract::{AskedChange, AskedTerms, CloseCause};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{
     Beyond, ChannelEvent, ChannelId, Destination, MediumKind, OpenRequest, ResizeError, TrafficSpec,
@@ -18,10 +18,6 @@ const FROM: usize = 0;
 
 fn ms(n: u64) -> Span {
     Span::from_millis(n)
-}
-
-fn id(node: usize) -> NodeId {
-    NodeId(node as u64 + 1)
 }
 
 /// A network with an open channel from the first node to the last one.
@@ -262,12 +258,7 @@ fn a_stream_with_a_path_in_reserve_is_changed_and_switches_by_the_new_contract()
     open.net.run(ms(600));
     open.check();
     let gateway = open.net.nodes[FROM].path_of(open.sending)[1].node.0 as usize - 1;
-    open.net.dead.push(gateway);
-    for node in (0..=open.to).filter(|node| *node != gateway) {
-        let now = open.net.now;
-        open.net.nodes[node].neighbour_lost(now, id(gateway));
-        open.net.drain(node);
-    }
+    open.net.kill(gateway, (0..=open.to).filter(|node| *node != gateway));
     let is_rerouted = |event: &ChannelEvent| match event {
         ChannelEvent::Rerouted { granted, .. } => Some(granted.contract),
         _ => None,
@@ -362,12 +353,7 @@ fn a_gateway_that_dies_amid_a_change_leaves_one_contract() {
             open.net.nodes[FROM].path_of(open.sending).get(1).map_or(1, |node| node.node.0 as usize - 1);
         open.ask(&size(3_000)).expect("sound");
         open.net.run(ms(at));
-        open.net.dead.push(gateway);
-        for node in (0..=open.to).filter(|node| *node != gateway) {
-            let now = open.net.now;
-            open.net.nodes[node].neighbour_lost(now, id(gateway));
-            open.net.drain(node);
-        }
+        open.net.kill(gateway, (0..=open.to).filter(|node| *node != gateway));
         open.net.run(ms(1_500));
         let last = |node: usize| {
             let of = |(of, event): &(usize, ChannelEvent)| match event {

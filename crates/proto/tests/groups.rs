@@ -1,8 +1,8 @@
 //! Groups of channels that share the reservations of links (TENET-6-5): a conference whose members take
 //! turns, one that does not, and other channels beside it.
 
-use crate::hops::Net;
-use rota_contract::{AskedChange, Group, NodeId};
+use crate::hops::{Net, id};
+use rota_contract::{AskedChange, Group};
 use rota_proto::MediumKind::{Link, Rether};
 use rota_proto::{
     Beyond, ChannelEvent, ChannelId, Destination, Input, MediumKind, OpenRequest, PortId, TrafficSpec,
@@ -15,10 +15,6 @@ const SERVICE: u16 = 7;
 const PERIOD: Span = Span::from_millis(10);
 /// Some 49 Mbit/s of a link of 100: two of them do not fit beside the share of ordinary traffic.
 const LARGE: u32 = 60_000;
-
-fn id(node: usize) -> NodeId {
-    NodeId(node as u64 + 1)
-}
 
 /// Four nodes in a row.
 fn row(kinds: [MediumKind; 3]) -> Net {

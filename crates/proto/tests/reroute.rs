@@ -1,6 +1,6 @@
 //! Channels across segments whose path fails while another one is there: two gateways between two segments.
 
-use crate::hops::Net;
+use crate::hops::{Net, id};
 use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::Rether;
 use rota_proto::{Beyond, ChannelEvent, ChannelId, Destination, OpenRequest, TRT_30_HZ, TrafficSpec};
@@ -12,10 +12,6 @@ const FROM: usize = 0;
 const TO: usize = 3;
 /// Each node of the path to the destination: the first port of a gateway is on the first segment.
 const LINKS: [(usize, usize); 5] = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)];
-
-fn id(node: usize) -> NodeId {
-    NodeId(node as u64 + 1)
-}
 
 fn diamond() -> Net {
     let mut net = Net::diamond(Rether);
@@ -101,15 +97,9 @@ impl Open {
 
     /// A gateway is dead: its neighbours hear of that at once.
     fn kill(&mut self, gateway: usize) {
-        self.net.dead.push(gateway);
-        for node in (0..=TO).filter(|node| *node != gateway) {
-            if self.net.dead.contains(&node) {
-                continue;
-            }
-            let now = self.net.now;
-            self.net.nodes[node].neighbour_lost(now, id(gateway));
-            self.net.drain(node);
-        }
+        let lives = |node: &usize| *node != gateway && !self.net.dead.contains(node);
+        let told: Vec<usize> = (0..=TO).filter(lives).collect();
+        self.net.kill(gateway, told);
     }
 
     fn rerouting(&mut self, node: usize) -> (CloseCause, NodeId) {

@@ -1,7 +1,7 @@
 //! Channels to several receivers (TENET-6-4): one packet for each next node, receivers that join and leave,
 //! gateways that die.
 
-use crate::hops::Net;
+use crate::hops::{Net, id};
 use rota_contract::{CloseCause, NodeId};
 use rota_proto::MediumKind::Rether;
 use rota_proto::{
@@ -12,10 +12,6 @@ use rota_units::Span;
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
 const RECEIVERS: [usize; 3] = [3, 4, 5];
-
-fn id(node: usize) -> NodeId {
-    NodeId(node as u64 + 1)
-}
 
 /// A source, two gateways on its segment, receivers 3 and 4 behind the first and 5 behind the second one.
 struct Forked {
@@ -31,8 +27,7 @@ fn forked() -> Forked {
 }
 
 fn met(mut net: Net) -> Forked {
-    net.meet(0..6, &[(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)]);
-    RECEIVERS.into_iter().for_each(|node| net.nodes[node].listen(SERVICE));
+    net.meet_forked(SERVICE);
     Forked { net, tree: ChannelId::NONE, ends: Vec::new(), units: 0 }
 }
 
@@ -108,8 +103,7 @@ impl Forked {
 
     /// The numbers of the units that have come to a receiver.
     fn came(&self, node: usize) -> Vec<u64> {
-        let end = self.end(node);
-        self.net.came.iter().filter(|came| came.channel == end).map(|came| came.number).collect()
+        self.net.came_to(self.end(node))
     }
 
     fn left_from(&self, node: usize) -> usize {
@@ -198,10 +192,7 @@ fn receivers_leave_and_join_and_a_gateway_ends_its_own_ones_alone() {
     assert!(matches!(states[0], (node, ReceiverState::Left(_)) if node == id(3)), "{states:?}");
     assert_eq!(states.iter().filter(|(_, state)| *state == ReceiverState::In).count(), 2, "{states:?}");
     // The second gateway is gone: its session ends, and so does the member.
-    of.net.dead.push(2);
-    let now = of.net.now;
-    of.net.nodes[0].neighbour_lost(now, id(2));
-    of.net.drain(0);
+    of.net.kill(2, [0]);
     of.until(|of| matches!(of.change(5), Some(ReceiverChange::Left { .. })));
     // The ring has to find a holder of its token first.
     of.net.run(Span::from_millis(2_000));

@@ -1,6 +1,6 @@
 //! Channels to several receivers that get another contract while units are sent (TENET-7-4).
 
-use crate::hops::Net;
+use crate::hops::{Net, id};
 use rota_contract::{AskedChange, NodeId};
 use rota_proto::MediumKind::{self, Link, Rether};
 use rota_proto::{
@@ -11,10 +11,6 @@ use rota_units::Span;
 const PERIOD: Span = Span::from_millis(40);
 const SERVICE: u16 = 7;
 const ROOM: u32 = 8_000;
-
-fn id(node: usize) -> NodeId {
-    NodeId(node as u64 + 1)
-}
 
 /// A source, two gateways on its segment, receivers 3 and 4 behind the first and 5 behind the second one.
 struct Open {
@@ -31,8 +27,7 @@ struct Open {
 
 fn open(kinds: [MediumKind; 3], to: &[usize]) -> Open {
     let mut net = Net::forked(kinds);
-    net.meet(0..6, &[(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)]);
-    (3..6).for_each(|node| net.nodes[node].listen(SERVICE));
+    net.meet_forked(SERVICE);
     let traffic = TrafficSpec::fixed(3_000, PERIOD, false).with_room(ROOM);
     let request = OpenRequest { to: Destination::Node(id(to[0])), service: SERVICE, traffic };
     let to: Vec<NodeId> = to.iter().map(|node| id(*node)).collect();
@@ -93,21 +88,12 @@ impl Open {
     /// The numbers of the units that have come to a receiver, whole.
     fn came(&self, node: usize) -> Vec<u64> {
         let end = self.ends.iter().find(|(of, _)| *of == node).expect("it accepted").1;
-        self.net.came.iter().filter(|came| came.channel == end).map(|came| came.number).collect()
+        self.net.came_to(end)
     }
 
     fn held(&self) -> Vec<(usize, usize, usize)> {
         let nodes = self.net.nodes.iter().map(|node| node.holdings());
         nodes.map(|held| (held.entries, held.hops, held.labels)).collect()
-    }
-
-    fn kill(&mut self, gateway: usize, of: &[usize]) {
-        self.net.dead.push(gateway);
-        for node in of {
-            let now = self.net.now;
-            self.net.nodes[*node].neighbour_lost(now, id(gateway));
-            self.net.drain(*node);
-        }
     }
 }
 
@@ -188,7 +174,7 @@ fn a_gateway_that_dies_amid_the_change_of_a_tree_takes_its_receivers_alone() {
         of.send(5);
         of.ask(&AskedChange::of_size(6_000)).expect("sound");
         of.run(Span::from_millis(at));
-        of.kill(2, &[0, 1, 5]);
+        of.net.kill(2, [0, 1, 5]);
         of.run(Span::from_millis(2_000));
         of.send(10);
         of.run(Span::from_millis(600));

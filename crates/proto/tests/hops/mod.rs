@@ -22,6 +22,11 @@ pub fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
+/// The number by which others know a node.
+pub fn id(node: usize) -> NodeId {
+    NodeId(node as u64 + 1)
+}
+
 /// A port of a node, and the segment that it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plug {
@@ -167,7 +172,6 @@ impl Net {
         for node in nodes {
             self.nodes[node].begin_across(&format!("n{node}"), true, node as u64 + 5);
         }
-        let id = |node: usize| NodeId(node as u64 + 1);
         for &(one, other) in links {
             let now = self.now;
             self.nodes[one].neighbour_up(now, id(other));
@@ -176,6 +180,27 @@ impl Net {
             self.drain(other);
         }
         self.run(Span::from_millis(500));
+    }
+
+    /// The nodes of a fork meet, and programs of its three receivers listen.
+    pub fn meet_forked(&mut self, service: u16) {
+        self.meet(0..6, &[(0, 1), (0, 2), (1, 2), (1, 3), (1, 4), (3, 4), (2, 5)]);
+        (3..6).for_each(|node| self.nodes[node].listen(service));
+    }
+
+    /// A node is dead, and these neighbours hear of that at once.
+    pub fn kill(&mut self, dead: usize, told: impl IntoIterator<Item = usize>) {
+        self.dead.push(dead);
+        for node in told {
+            let now = self.now;
+            self.nodes[node].neighbour_lost(now, id(dead));
+            self.drain(node);
+        }
+    }
+
+    /// The numbers of the units that have come to the end of a channel.
+    pub fn came_to(&self, channel: ChannelId) -> Vec<u64> {
+        self.came.iter().filter(|came| came.channel == channel).map(|came| came.number).collect()
     }
 
     /// Nodes with ports on these segments, and the bystanders.
