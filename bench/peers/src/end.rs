@@ -1,4 +1,4 @@
-//! What the ends have in common: the measured window, and what is printed of it.
+//! The parts that all ends have: the measured window, and the lines that are printed of it.
 
 use nix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ pub fn say_ready() {
     eprintln!("ready");
 }
 
-/// What a sink took in its window.
+/// Prints the octets that a sink took in its window.
 pub fn tell_octets(octets: u64) {
     println!("{{\"octets\":{octets}}}");
 }

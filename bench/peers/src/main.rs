@@ -14,7 +14,7 @@ use end::{Fault, Window};
 use std::net::SocketAddrV4;
 use std::process::ExitCode;
 
-/// What an end does.
+/// The work of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Counts what comes in the window.

@@ -12,7 +12,7 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-/// What a circuit of the benchmark may have on its way; quinn's own 1.25 MB end at 500 Mbit/s over 20 ms.
+/// A circuit of the benchmark may have as much on its way; quinn's own 1.25 MB end at 500 Mbit/s over 20 ms.
 const WINDOW: u32 = 6 << 20;
 
 pub async fn run(end: End) -> Result<(), Fault> {

@@ -21,7 +21,7 @@ fn said(out: Option<ChildStdout>) -> String {
     text
 }
 
-/// What the counting end and the asking end print of a window of 300 ms.
+/// The documents that the counting end and the asking end print of a window of 300 ms.
 fn measured(kind: &str, port: u16) -> [String; 2] {
     [("sink", "source", 0), ("echo", "ask", 1)].map(|(there, here, more)| {
         let (at, begin) = (format!("127.0.0.1:{}", port + more), begin().to_string());

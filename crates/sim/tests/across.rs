@@ -4,7 +4,7 @@
 use rota_admission::rtip::{Discipline, Hold, Messages, Regulator, Scheduler};
 use rota_contract::CloseCause;
 use rota_sim::sweep::{self, ACROSS, Campaign, DENSE, DISCIPLINES, SUITE};
-use rota_sim::{AcrossChange, Chances, Initiation, PartitionName};
+use rota_sim::{AcrossChange, AcrossCounts, Chances, Initiation, PartitionName};
 use rota_sim::{
     AcrossSpec, AcrossTotals, Answer, EndState, Manner, PathSpec, Plant, SegmentSpec, Sessions, Settings,
     Stream, Suite, Topology, WireFault, World, WorldSpec,
@@ -351,21 +351,35 @@ fn a_change_loses_nothing_and_puts_nothing_out_of_order() {
     assert_eq!(world.violations(), []);
 }
 
-/// Station 0, the gateway 1 on its segment, and the receivers 2, 3 and 4 on the segment behind.
-fn behind_one_gateway() -> World {
+/// Station 0, the gateway 1 on its segment, and the receivers 2, 3 and 4 on the segment behind, with a channel
+/// from 0 to 2 and 3 that has room for so many octets.
+fn to_two_receivers(room: u32) -> World {
     let ports = vec![vec![0], vec![0, 1], vec![1], vec![1], vec![1]];
     let mut world = World::new(7, WorldSpec { ports, ..row_spec(None, 5) });
     world.run_for(ms(3_000));
+    assert_eq!(world.open_across(with(Suite { others: vec![3], room, ..Suite::default() })), Ok(0));
+    world.run_for(ms(1_000));
     world
 }
 
-/// The rules judge each unit at each receiver: none is lost, late or overtaken.
+/// The changes of each receiver that were made and that were not, once the channel is closed: none of their
+/// units is lost, late or overtaken, by the rules, which judge each unit at each receiver.
+fn closed_for_all(world: &mut World) -> Vec<(u64, u64)> {
+    world.close_across(0, false, false);
+    world.run_for(ms(3_000));
+    assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
+    assert_eq!(world.violations(), []);
+    let counts = world.across().iter().map(|flow| flow.counts);
+    let changes = |of: AcrossCounts| {
+        assert_eq!(of.units, of.whole);
+        (of.changed, of.unchanged)
+    };
+    counts.map(changes).collect()
+}
+
 #[test]
 fn a_change_for_two_receivers_loses_delays_and_overtakes_nothing() {
-    let mut world = behind_one_gateway();
-    let suite = Suite { others: vec![3], room: 6_000, ..Suite::default() };
-    assert_eq!(world.open_across(with(suite)), Ok(0));
-    world.run_for(ms(1_000));
+    let mut world = to_two_receivers(6_000);
     for (octets, period) in [(5_000, 40), (500, 40), (2_000, 30), (3_000, 50)] {
         let change = AcrossChange { at: Span::ZERO, octets, period: ms(period), delay: None };
         assert_eq!(world.change_across(0, change), Ok(()));
@@ -377,36 +391,21 @@ fn a_change_for_two_receivers_loses_delays_and_overtakes_nothing() {
     assert_eq!(world.change_across(0, change), Ok(()));
     assert!(world.join_across(0, 1).is_err_and(|error| error.to_string().contains("under way")));
     world.run_for(ms(2_000));
-    world.close_across(0, false, false);
-    world.run_for(ms(3_000));
-    let counts = world.across().iter().map(|flow| flow.counts);
-    let counts: Vec<_> = counts.map(|of| (of.changed, of.unchanged, of.units - of.whole)).collect();
-    assert_eq!(counts, [(5, 0, 0), (5, 0, 0), (1, 0, 0)]);
+    assert_eq!(closed_for_all(&mut world), [(5, 0), (5, 0), (1, 0)]);
     assert!(world.across()[1].counts.whole > 200);
-    assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
-    assert_eq!(world.violations(), []);
 }
 
 /// The segment behind the gateway has no room for the new contract beside the old one.
 #[test]
 fn a_change_that_a_gateway_refuses_leaves_both_receivers_their_contract() {
-    let mut world = behind_one_gateway();
-    let suite = Suite { others: vec![3], room: 30_000, ..Suite::default() };
-    assert_eq!(world.open_across(with(suite)), Ok(0));
-    world.run_for(ms(1_000));
+    let mut world = to_two_receivers(30_000);
     let bounds = |world: &World| world.across().iter().map(|flow| flow.bound).collect::<Vec<_>>();
     let before = bounds(&world);
     let change = AcrossChange { at: Span::ZERO, octets: 30_000, period: ms(40), delay: None };
     assert_eq!(world.change_across(0, change), Ok(()));
     world.run_for(ms(2_000));
     assert_eq!(bounds(&world), before);
-    world.close_across(0, false, false);
-    world.run_for(ms(3_000));
-    let counts = world.across().iter().map(|flow| flow.counts);
-    let counts: Vec<_> = counts.map(|of| (of.changed, of.unchanged, of.units - of.whole)).collect();
-    assert_eq!(counts, [(0, 1, 0), (0, 1, 0)]);
-    assert_eq!((world.across_at_rest(), world.across_causes()), (Ok(()), Ok(())));
-    assert_eq!(world.violations(), []);
+    assert_eq!(closed_for_all(&mut world), [(0, 1), (0, 1)]);
 }
 
 /// A channel that changes at random beside one that has a quarter of both links, which stand beside an
@@ -434,7 +433,7 @@ fn random_changes_of_a_loaded_link_keep_every_rule_and_refuse_nothing_that_is_we
     assert!((500_000..=1_000_000).contains(&longest), "{longest} millionths of a bound");
 }
 
-fn changes_at_random(seed: u64, discipline: Discipline) -> rota_sim::AcrossCounts {
+fn changes_at_random(seed: u64, discipline: Discipline) -> AcrossCounts {
     let mut random = Stream::named(seed, "changes");
     let mut link = Settings::ethernet(BitRate::from_mbit(10), Octets::new(150_000));
     (link.medium.medium, link.medium.discipline) = (rota_sim::MediumKind::Link, discipline);

@@ -36,8 +36,9 @@ pub struct Receiver {
     looks: Looks,
 }
 
-/// Whether a program looks for a while before it sleeps: its messages come one at a time, each soon after it
-/// has begun to wait. A wake-up takes longer than all the work for such a one (decision 012).
+/// Decides if a program looks for a while before it sleeps. It does so where its messages come one at a time,
+/// each soon after it has begun to wait: a wake-up takes longer than all the work for such a one (decision
+/// 012).
 #[derive(Debug, Default)]
 struct Looks(Patience);
 

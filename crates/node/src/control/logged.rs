@@ -307,7 +307,10 @@ pub(super) fn change_denial(
     to: Option<&str>,
 ) -> String {
     let text = denial(denied, node, None, partition);
-    to.map_or(text.clone(), |to| format!("{to}: {text}"))
+    match to {
+        Some(to) => format!("{to}: {text}"),
+        None => text,
+    }
 }
 
 /// A refusal by a node on the way across segments: the node, the test, the margin and what would fit.

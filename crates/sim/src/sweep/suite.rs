@@ -61,19 +61,18 @@ impl Campaign {
             kind.draw(&mut random, &mut scenario, &mut channel, (open, duration));
             scenario.across.push(channel);
         }
-        // By a stream of their own, so that each seed keeps the rest of its world.
-        let mut random = Stream::named(seed, "campaign changes of two paths");
-        for channel in scenario.across.iter_mut().filter(|channel| channel.spec.suite.backup) {
-            let open = channel.open.as_nanos() / 1_000_000;
-            if random.below(3) > 0 {
-                changes(&mut random, channel, (open, duration));
-            }
-        }
-        let mut random = Stream::named(seed, "campaign changes of several receivers");
-        for channel in scenario.across.iter_mut().filter(|channel| !channel.spec.suite.others.is_empty()) {
-            let open = channel.open.as_nanos() / 1_000_000;
-            if random.below(3) > 0 {
-                changes(&mut random, channel, (open, duration));
+        // By streams of their own, so that each seed keeps the rest of its world.
+        let changing: [(_, fn(&Suite) -> bool); 2] = [
+            ("campaign changes of two paths", |suite| suite.backup),
+            ("campaign changes of several receivers", |suite| !suite.others.is_empty()),
+        ];
+        for (name, is_meant) in changing {
+            let mut random = Stream::named(seed, name);
+            for channel in scenario.across.iter_mut().filter(|channel| is_meant(&channel.spec.suite)) {
+                let open = channel.open.as_nanos() / 1_000_000;
+                if random.below(3) > 0 {
+                    changes(&mut random, channel, (open, duration));
+                }
             }
         }
         scenario

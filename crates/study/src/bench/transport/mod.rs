@@ -166,10 +166,8 @@ struct Rounds {
 /// Runs the benchmark.
 pub fn run(args: &Args, format: Format) -> Result<(), Failure> {
     let (kinds, left_out) = chosen(args)?;
-    if wires(args).is_empty() {
-        return Err(Failure::wrong_use("--rate 0bit and --hub-rate 0bit leave no wire"));
-    }
-    let stage = Stage::of_topology(topology(args))?;
+    let no_wire = || Failure::wrong_use("--rate 0bit and --hub-rate 0bit leave no wire");
+    let stage = Stage::of_topology(topology(args).ok_or_else(no_wire)?)?;
     let mut rows = Vec::new();
     for wire in wires(args) {
         let ground = Ground::lay(&stage, wire, args.peers.clone())?;
@@ -216,17 +214,17 @@ fn chosen(args: &Args) -> Result<(Vec<Kind>, Vec<Kind>), Failure> {
     }
 }
 
-/// Two stations on a bridge, and two others on a hub. A wire that is left out stands there unused.
-fn topology(args: &Args) -> Topology {
-    let or = |rate: Rate, other: Rate| rate.0.or(other.0).unwrap_or(BitRate::from_mbit(1_000));
+/// Two stations on a bridge, and two others on a hub. A wire that is left out stands there unused; there is
+/// no topology where both are.
+fn topology(args: &Args) -> Option<Topology> {
+    let rate = args.rate.0.or(args.hub_rate.0)?;
+    let hub_rate = args.hub_rate.0.unwrap_or(rate);
     let hub = Medium::Hub(HubOrders { script: None, seed: 1 });
-    let segments = vec![
-        Segment::new("bridge", or(args.rate, args.hub_rate)),
-        Segment { medium: hub, ..Segment::new("hub", or(args.hub_rate, args.rate)) },
-    ];
+    let segments =
+        vec![Segment::new("bridge", rate), Segment { medium: hub, ..Segment::new("hub", hub_rate) }];
     let station = |(name, port): (&str, usize)| Station { name: name.to_owned(), ports: vec![port] };
     let stations = [("n1", 0), ("n2", 0), ("n3", 1), ("n4", 1)].map(station).to_vec();
-    Topology { segments, stations }
+    Some(Topology { segments, stations })
 }
 
 /// The bridge first, and then the hub with each loss and each delay.
@@ -351,6 +349,8 @@ mod tests {
         assert_eq!(chosen(&args).expect("udp is there"), (vec![Kind::Udp], vec![Kind::Zenoh]));
         let args = All::parse_from(["bench", "--hub-rate", "0bit"]).args;
         assert_eq!(super::wires(&args), [Wire::Bridge]);
+        let args = All::parse_from(["bench", "--rate", "0bit", "--hub-rate", "0bit"]).args;
+        assert!(super::topology(&args).is_none(), "there is no wire");
         let args = All::parse_from(["bench", "--only", "zenoh"]).args;
         assert!(chosen(&args).is_err_and(|failure| failure.sentence.contains("--peers")));
     }
