@@ -49,27 +49,14 @@ impl Node {
     /// The share that an entry asks of the port to its next hop. A RETHER segment has no statistical class: a
     /// share by peak rates holds with a chance of 0 (`TENET-3.1-29`).
     pub(super) fn share_of(&self, held: &Held) -> Result<(Way, HopShare), HopDenied> {
-        let Held { next, ref ask, partition, group, life, late, is_late_before, .. } = *held;
-        let way = self.way_to(next.node).ok_or(denied(RcapTest::NoRoute))?;
+        let way = self.way_to(held.next.node).ok_or(denied(RcapTest::NoRoute))?;
         let port = self.port_at(way.port).ok_or(denied(RcapTest::NoRoute))?;
-        let settings = port.medium().settings();
-        let most = payload_max(&settings.link.framing);
-        if ask.octets > most {
-            return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
-        }
-        let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
-        let is_link = port.medium().kind() == MediumKind::Link;
-        let at_once = group.map_or(1, |group| group.at_once.into());
-        let pace = hop_pace(&ask.traffic, at_once, (!is_link).then_some(settings.trt))?;
-        let number = settings.partitions.number(partition);
-        if is_link {
-            let share = HopShare::by_discipline(ask.traffic, octets).in_partition(number);
-            let share = share.with_chance(late).behind_chance(is_late_before);
-            return Ok((way, share.during(life).in_group(group)));
-        }
-        let share = HopShare::of_pace(pace, octets);
-        let share = group.map_or(share, |group| share.with_group(ask.traffic, group));
-        Ok((way, share.in_partition(number)))
+        Ok((way, share_at(port, held)?))
+    }
+
+    /// The share that an entry asks of the port of its hop: also where no way to the next node is known.
+    pub(super) fn share_of_hop(&self, held: &Held) -> Option<HopShare> {
+        share_at(self.port_of_hop(held.hop)?, held).ok()
     }
 
     /// The medium has granted the share of a hop.
@@ -190,6 +177,29 @@ impl Node {
         };
         port.map_or(Span::ZERO, transit)
     }
+}
+
+/// The share that an entry asks of a port.
+fn share_at(port: &Port, held: &Held) -> Result<HopShare, HopDenied> {
+    let Held { ref ask, partition, group, life, late, is_late_before, .. } = *held;
+    let settings = port.medium().settings();
+    let most = payload_max(&settings.link.framing);
+    if ask.octets > most {
+        return Err(HopDenied { nearest_octets: Some(most), ..denied(RcapTest::Packet) });
+    }
+    let octets = u32::try_from(ask.octets.get()).unwrap_or(u32::MAX);
+    let is_link = port.medium().kind() == MediumKind::Link;
+    let at_once = group.map_or(1, |group| group.at_once.into());
+    let pace = hop_pace(&ask.traffic, at_once, (!is_link).then_some(settings.trt))?;
+    let number = settings.partitions.number(partition);
+    if is_link {
+        let share = HopShare::by_discipline(ask.traffic, octets).in_partition(number);
+        let share = share.with_chance(late).behind_chance(is_late_before);
+        return Ok(share.during(life).in_group(group));
+    }
+    let share = HopShare::of_pace(pace, octets);
+    let share = group.map_or(share, |group| share.with_group(ask.traffic, group));
+    Ok(share.in_partition(number))
 }
 
 /// The percent of a port's network that a channel's partition has; 0 in the rest.

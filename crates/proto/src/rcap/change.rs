@@ -157,8 +157,8 @@ impl Rcap {
         }
     }
 
-    /// The accept of a change has come back to the source. Units that were handed over before have come within
-    /// the bound of before, or within `former` if that is longer.
+    /// The accept of a change has come back to the source. Units that were handed over before have come
+    /// within the bound of before, or within `former` if that is longer.
     pub(super) fn changed(
         &mut self,
         now: Instant,
@@ -185,8 +185,8 @@ impl Rcap {
     }
 
     /// The new contract of a branch that has told [`RcapEvent::Ready`] is that by which its source sends.
-    /// Units that were handed over before have come within `former`, to all receivers: the old contract of all
-    /// branches ends at one time, so that none of a later change finds it.
+    /// Units that were handed over before have come within `former`, to all receivers: the old contract of
+    /// all branches ends at one time, so that none of a later change finds it.
     pub fn go_over(&mut self, now: Instant, channel: ChannelId, former: Span) {
         let Some(call) = self.calls.get_mut(&channel) else { return };
         let Some(pending) = call.pending.take() else { return };

@@ -159,8 +159,8 @@ impl Node {
     /// On a RETHER segment the share becomes smaller once the old contract is over, and the part of the
     /// certificate is of that one. Until then the bound is the old one, which is no shorter.
     fn lessened_offer(&mut self, entry: EntryId, new: &Held, stands: HopOffer) -> HopOffer {
-        let lessened = self.share_of(new).ok().zip(self.port_of_hop(new.hop));
-        let lessened = lessened.and_then(|((_, share), port)| port.lessened(new.hop, &share));
+        let lessened = self.share_of_hop(new).zip(self.port_of_hop(new.hop));
+        let lessened = lessened.and_then(|(share, port)| port.lessened(new.hop, &share));
         let Some((admitted, slots)) = lessened else { return stands };
         let HopOffer { offer, .. } = self.offer_in_slots(entry, new.hop, &admitted, &slots);
         HopOffer { offer: Offer { delay: offer.delay.max(stands.offer.delay), ..offer }, ..stands }
@@ -268,7 +268,7 @@ impl Node {
     }
 
     fn part_joint(&mut self, now: Instant, other: EntryId, (stays, had): (&Held, Span)) {
-        let share = self.share_of(stays).ok().map(|(_, share)| (share, had));
+        let share = self.share_of_hop(stays).map(|share| (share, had));
         let line = self.line_of_hop(stays.hop);
         let is_parted = line.is_ok_and(|line| line.port.part_contract(now, stays.hop, share));
         if !is_parted && let Some(across) = &mut self.across {
@@ -277,7 +277,7 @@ impl Node {
     }
 
     fn settle_joint(&mut self, now: Instant, other: EntryId, (stays, delay): (&Held, Span)) {
-        let share = self.share_of(stays).ok().map(|(_, share)| (share, delay));
+        let share = self.share_of_hop(stays).map(|share| (share, delay));
         if let Ok(line) = self.line_of_hop(stays.hop) {
             line.port.settle_contract(now, stays.hop, share);
         }
