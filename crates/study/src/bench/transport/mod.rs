@@ -134,9 +134,9 @@ struct Row {
 struct Stream {
     bps: u64,
     /// Processor time for 1,000 octets that arrived: the sending program, with its node where it has one.
-    sender_ns_per_kilo_octet: f64,
+    sender_ns_per_kilo_octet: u64,
     /// The same of the receiving end.
-    receiver_ns_per_kilo_octet: f64,
+    receiver_ns_per_kilo_octet: u64,
     /// Against TCP with cubic on the same wire: the median of the rounds' own ratios.
     ratio_cubic: Option<f64>,
     /// Against quinn.
@@ -281,11 +281,10 @@ fn stream(flows: &[Option<Flow>]) -> Option<Stream> {
     }
     let of = |figure: fn(&Flow) -> u64| median(flows.iter().map(|flow| figure(flow)).collect());
     // Picoseconds for an octet are nanoseconds for 1,000.
-    let cost = |figure: fn(&Flow) -> u64| of(figure) as f64 / 1_000.0;
     Some(Stream {
         bps: of(|flow| flow.bps),
-        sender_ns_per_kilo_octet: cost(|flow| flow.sender_cost),
-        receiver_ns_per_kilo_octet: cost(|flow| flow.receiver_cost),
+        sender_ns_per_kilo_octet: of(|flow| flow.sender_cost),
+        receiver_ns_per_kilo_octet: of(|flow| flow.receiver_cost),
         ..Stream::default()
     })
 }
@@ -326,7 +325,7 @@ mod tests {
         let told = stream(&rounds.flows).expect("three rounds");
         assert_eq!(
             (told.bps, told.sender_ns_per_kilo_octet, told.receiver_ns_per_kilo_octet),
-            (30, 60.0, 0.5)
+            (30, 60_000, 500)
         );
         assert!(stream(&[None]).is_none() && typical(&rounds.trips).is_none());
     }

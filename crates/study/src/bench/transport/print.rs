@@ -54,7 +54,7 @@ fn line(row: &Row) -> String {
     let times = |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
     let stream = match &row.stream {
         Some(stream) => format!(
-            "{:>8.1} {:>9} {:>9} {:>9.0} {:>9.0}",
+            "{:>8.1} {:>9} {:>9} {:>9} {:>9}",
             stream.bps as f64 / 1e6,
             times(stream.ratio_cubic),
             times(stream.ratio_quinn),
