@@ -3,7 +3,7 @@
 use crate::traffic::Service;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use rota::{AskedTerms, Overdue, ReceiverInfo, Tally};
+use rota::{AskedTerms, Contract, Overdue, ReceiverInfo, Tally};
 use rota_answer::{Asked, Exit, Failure, Format, Output, json};
 use rota_study::came;
 use rota_study::clock;
@@ -11,7 +11,7 @@ use rota_study::record::{OverduePolicy, Sent, SentRecord};
 use rota_study::transport::channel::{self, ChannelFailure, ChannelRequest};
 use rota_study::transport::guarantee::Guarantee;
 use rota_study::transport::udp::{UdpSink, resolve};
-use rota_study::transport::{Over, UnitSink};
+use rota_study::transport::{Handed, Over, UnitSink};
 use rota_study::video::{FrameRate, Video};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use std::io::Write;
@@ -110,8 +110,17 @@ impl Args {
 
 /// The source of the units.
 enum Supply {
-    Clip { video: Video, repeat: u64, unit: Vec<u8> },
-    Input { unit: Vec<u8>, octets: usize },
+    Clip {
+        video: Video,
+        repeat: u64,
+        unit: Vec<u8>,
+    },
+    /// Octets that were read and are not handed over, and so many make a unit of the rate.
+    Input {
+        read: Vec<u8>,
+        octets: usize,
+        rate: BitRate,
+    },
 }
 
 impl Supply {
@@ -130,7 +139,7 @@ impl Supply {
         let octets = usize::try_from(octets).ok().filter(|o| *o > 0).ok_or_else(|| {
             Failure::wrong_use(format!("{rate} is less than an octet each {period}; give a higher --rate"))
         })?;
-        Ok(Self::Input { unit: Vec::new(), octets })
+        Ok(Self::Input { read: Vec::new(), octets, rate })
     }
 
     fn largest_octets(&self) -> usize {
@@ -159,20 +168,50 @@ impl Supply {
                 }
                 Ok(Some(unit))
             }
-            Self::Input { unit, octets } => {
-                fill(unit, *octets)?;
+            Self::Input { read, octets, .. } => {
+                fill(read, *octets)?;
+                let unit = &read[..read.len().min(*octets)];
                 Ok(if unit.is_empty() { None } else { Some(unit) })
             }
         }
     }
+
+    /// The unit was handed over, or left out.
+    fn is_over(&mut self) {
+        if let Self::Input { read, octets, .. } = self {
+            read.drain(..read.len().min(*octets));
+        }
+    }
+
+    /// Units of input go by the contract that stands now; a video has its own ones. False if it is one.
+    fn follow(&mut self, contract: &Contract) -> bool {
+        let Self::Input { octets, rate, .. } = self else { return false };
+        let most = rate.octets_in_down(Span::from_nanos(contract.period_ns)).get().max(1);
+        *octets = most.min(u64::from(contract.unit_octets_max)) as usize;
+        true
+    }
+
+    /// A unit was longer than the contract carries, of which this program has not heard yet.
+    fn shorten(&mut self, octets_max: u32) -> Result<(), Failure> {
+        match self {
+            Self::Input { octets, .. } if octets_max > 0 => *octets = (*octets).min(octets_max as usize),
+            _ => {
+                return Err(Failure::failed(format!(
+                    "a unit is longer than the {octets_max} octets of the contract that stands now; \
+                     'rota channel modify' can make it larger"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Reads so many octets of standard input, or what there is before its end.
+/// Reads standard input until there are so many octets, or what there is before its end.
 fn fill(unit: &mut Vec<u8>, octets: usize) -> Result<(), Failure> {
     let input = std::io::stdin();
     let failed = |errno: Errno| Failure::failed(format!("cannot read standard input: {}", errno.desc()));
-    unit.resize(octets, 0);
-    let mut filled = 0;
+    let mut filled = unit.len();
+    unit.resize(octets.max(filled), 0);
     while filled < octets {
         Asked::to_end()?;
         // A source may say nothing for long, and a request to end does not make a read return.
@@ -218,6 +257,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         unknown: 0,
         receivers: Vec::new(),
         moved: Vec::new(),
+        changed: Vec::new(),
         stalls: Vec::new(),
         ended: None,
         error: None,
@@ -273,7 +313,7 @@ fn play(
     report: &mut Sent,
     log: &mut Option<Output>,
 ) -> Result<(), Failure> {
-    let mut frame = 0;
+    let (mut frame, mut paced) = (0, report.period_ns);
     let mut guarantee = Guarantee::said(report.promise.and_then(|promise| promise.withdrawn));
     while frame < count && !sink.is_over() {
         let look = || {
@@ -283,6 +323,15 @@ fn play(
         if let Some(moved) = guarantee.moved(look) {
             eprintln!("{}", moved.words());
             report.moved.push(moved);
+        }
+        if let Some(contract) = sink.changed() {
+            eprintln!("{}", changed(&contract));
+            report.changed.push(contract);
+            if supply.follow(&contract)
+                && std::mem::replace(&mut paced, contract.period_ns) != contract.period_ns
+            {
+                sink.pace_anew()?;
+            }
         }
         // Waiting comes first, so that a live source is read as late as possible.
         let turn = sink.wait_slot(frame)?;
@@ -306,17 +355,33 @@ fn play(
         }
         let Some(unit) = supply.unit(frame)? else { break };
         // A unit that is left out has a number too.
-        if sink.send(frame, unit, schedule)? {
-            if let Some(log) = log {
-                log.record(&SentRecord { unit: frame, frame, schedule_ns: schedule.as_nanos() })?;
+        match sink.send(frame, unit, schedule)? {
+            Handed::Over => {
+                if let Some(log) = log {
+                    log.record(&SentRecord { unit: frame, frame, schedule_ns: schedule.as_nanos() })?;
+                }
+                report.sent += 1;
             }
-            report.sent += 1;
-        } else {
-            report.left_out += 1;
+            Handed::LeftOut => report.left_out += 1,
+            Handed::TooLong(octets_max) => {
+                supply.shorten(octets_max)?;
+                continue;
+            }
         }
+        supply.is_over();
         frame += 1;
     }
     Ok(())
+}
+
+/// States the contract that has taken the place of the one before.
+fn changed(contract: &Contract) -> String {
+    let Contract { unit_octets_max, period_ns, bound_ns, .. } = *contract;
+    format!(
+        "the contract has changed: units of {unit_octets_max} octets at most, one each {}, within {}",
+        Span::from_nanos(period_ns),
+        Span::from_nanos(bound_ns).printed_up()
+    )
 }
 
 /// States the promise, a reservation beyond one unit each period, and the policy for overdue units, before

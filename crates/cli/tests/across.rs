@@ -60,7 +60,8 @@ struct InTwo {
 }
 
 impl InTwo {
-    /// So many numbers of four octets, cut behind `split` octets. `more` are further words of the receiver.
+    /// So many numbers of four octets, cut behind `split` octets. `more` are further words of the receiver,
+    /// which is the first where there are several.
     fn begin(
         (lab, test): (&TopologyLab, &str),
         [from, to]: [&str; 2],
@@ -75,7 +76,8 @@ impl InTwo {
         std::fs::write(&first, &octets[..split]).expect("room");
         std::fs::write(&last, &octets[split..]).expect("room");
         let copy = folder.join("copy").display().to_string();
-        let receiver = lab.rota(to, &[&["recv", "--json", "--out", &copy], more].concat());
+        let first_to = to.split(',').next().unwrap_or(to);
+        let receiver = lab.rota(first_to, &[&["recv", "--json", "--out", &copy], more].concat());
         receiver.wait_for_word("listening");
         let line = format!(
             "{{ cat '{}'; until [ -e '{}' ]; do sleep 0.02; done; cat '{}'; }} | '{}' send --json --to {to} \

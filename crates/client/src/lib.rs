@@ -33,6 +33,7 @@ pub mod certificate;
 pub mod circuit;
 mod clock;
 pub mod cmtp;
+mod counts;
 mod invite;
 pub mod llc;
 mod near;

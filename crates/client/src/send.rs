@@ -8,6 +8,7 @@ use rota_shm::{ChannelCounter, ChannelState, ClientSource, TryWriteError};
 use rota_units::{Instant, Span};
 
 use crate::certificate::{self, CertificateError};
+use crate::counts::{Before, Here, beyond};
 use crate::node::{NodeError, OpenError, join, leave, modify, receivers};
 use crate::now;
 use crate::overdue::{Overdue, is_behind_by};
@@ -85,23 +86,11 @@ pub struct Slot {
     pub at: Instant,
 }
 
-/// The channels that a channel continues.
-#[derive(Clone, Copy, Default)]
-struct Before {
-    tally: Tally,
-    /// Units that the program handed over, and units that it left out.
-    units: u64,
-    left_out: u64,
-    /// Units that had left, of which their receiver's node has reported nothing.
-    unknown: u64,
-}
-
-/// Of the units that a program left out and handed over, those behind the end of the channel, which had so
-/// many units; so many handed over ones neither left nor waited then.
-fn beyond((left_out, written): (u64, u64), units: u64, handed_over: u64) -> (u64, u64) {
-    let beyond = left_out.saturating_add(written).saturating_sub(units);
-    let handed_over = handed_over.min(beyond);
-    ((beyond - handed_over).min(left_out), handed_over)
+/// The largest unit that is taken.
+struct Limit {
+    /// How many other contracts the board had told of then.
+    contracts: u64,
+    octets_max: u32,
 }
 
 /// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
@@ -113,6 +102,7 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     overdue: Overdue,
+    limit: Limit,
     /// When the first unit was handed over to this channel's ring.
     first: Option<Instant>,
     before: Before,
@@ -130,6 +120,7 @@ impl SendChannel {
         origin: SendOrigin,
     ) -> Self {
         let (overdue, before, is_over) = (origin.request.overdue, Before::default(), false);
+        let limit = Limit { contracts: 0, octets_max: granted.contract.unit_octets_max };
         Self {
             session,
             channel,
@@ -137,6 +128,7 @@ impl SendChannel {
             source,
             slot_seen: 0,
             overdue,
+            limit,
             first: None,
             before,
             origin,
@@ -217,6 +209,7 @@ impl SendChannel {
     pub fn change(&mut self, change: &AskedChange) -> Result<&Contract, OpenError> {
         let _ = self.session.discard();
         self.granted = modify(&self.session, self.channel, change)?;
+        self.limit.octets_max = self.granted.contract.unit_octets_max;
         self.session.forget_changed(self.channel);
         Ok(&self.granted.contract)
     }
@@ -275,13 +268,17 @@ impl SendChannel {
         self.session.newest(self.channel).unwrap_or(self.granted).withdrawn
     }
 
-    /// Whether the contract carries a unit of so many octets, if need be the one that stands by now.
+    /// Whether the contract that stands carries a unit of so many octets. The board says that there is another
+    /// one without a system call.
     fn carries(&mut self, octets: usize) -> Result<(), SendError> {
-        let fits = |contract: &Contract| octets <= contract.unit_octets_max as usize;
-        if fits(&self.granted.contract) || self.changed().is_some_and(fits) {
-            return Ok(());
+        let contracts = self.source.board.contracts();
+        let fits = |octets_max: u32| octets <= octets_max as usize;
+        if contracts != self.limit.contracts || !fits(self.limit.octets_max) {
+            let newest = self.session.newest(self.channel).unwrap_or(self.granted);
+            self.limit = Limit { contracts, octets_max: newest.contract.unit_octets_max };
         }
-        Err(SendError::TooLong { octets, octets_max: self.granted.contract.unit_octets_max })
+        let octets_max = self.limit.octets_max;
+        if fits(octets_max) { Ok(()) } else { Err(SendError::TooLong { octets, octets_max }) }
     }
 
     /// Sets the policy for overdue units from now on.
@@ -616,82 +613,5 @@ impl AsFd for SendChannel {
     /// The channel's control connection: readable when the channel or the node ends.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.session.as_fd()
-    }
-}
-
-/// The units of a sender as far as it knows of them without the receiver's node.
-struct Here {
-    /// The last frame of so many has left.
-    sent: u64,
-    left_out: u64,
-    /// Handed over and not sent, where no more will be.
-    waiting: u64,
-    /// Some node has said that the channel is over.
-    is_closed: bool,
-    is_over: bool,
-}
-
-impl Here {
-    /// The counts of one channel, of which the receiver's node has last reported `now`.
-    fn with(&self, now: Tally) -> Tally {
-        let never_left = self.left_out.saturating_add(self.waiting);
-        // A unit that left in part waits here, and is incomplete there: only the report counts it once.
-        let reported = now.units.saturating_add(now.lost).saturating_add(now.incomplete);
-        if self.is_closed && reported == self.sent.saturating_add(never_left) {
-            return now;
-        }
-        // The report of the receiver's node has these units, unless it is an old one or the receiver died. In
-        // addition it has those that the program there did not read.
-        let unread = now.unread.saturating_sub(now.incomplete);
-        let lost = if self.is_closed {
-            now.lost.max(never_left.saturating_add(unread))
-        } else {
-            // No node has counted the end: reports before it have none of the units that never left.
-            now.lost.max(self.left_out.saturating_add(unread)).saturating_add(self.waiting)
-        };
-        let gone = (lost - never_left).saturating_add(now.incomplete);
-        let others = self.sent.saturating_sub(gone);
-        let units = if self.is_over { now.units.min(others) } else { others };
-        Tally { units, lost, ..now }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A unit had left in part when its channel ended: `send` counted it as lost and as incomplete.
-    #[test]
-    fn a_unit_that_left_in_part_counts_once() {
-        let here = Here { sent: 8, left_out: 3, waiting: 2, is_closed: true, is_over: true };
-        let now = Tally { units: 7, lost: 5, incomplete: 1, late: 2, unread: 1, latest_by_ns: 9 };
-        assert_eq!(here.with(now), now, "the receiver's node has counted all 13");
-        let old = Tally { units: 6, lost: 3, incomplete: 1, ..now };
-        let with = here.with(old);
-        assert_eq!((with.units, with.lost, with.incomplete), (6, 5, 1), "an older report lacks the end");
-        let open = Here { waiting: 0, is_closed: false, is_over: false, ..here };
-        assert_eq!(open.with(Tally { lost: 3, ..Default::default() }).units, 8);
-    }
-
-    /// The receiver's node has moved it from the late units to the lost ones.
-    #[test]
-    fn a_late_unit_that_was_not_read_is_lost_and_not_late() {
-        let now = Tally { units: 7, lost: 1, unread: 1, ..Tally::default() };
-        for (is_closed, is_over) in [(false, false), (false, true), (true, true)] {
-            let here = Here { sent: 8, left_out: 0, waiting: 0, is_closed, is_over };
-            assert_eq!(here.with(now), now, "{is_closed}, {is_over}");
-        }
-    }
-
-    /// A channel had 8 units that left, 2 that waited and 3 left out. Units that its program handed over
-    /// behind the end made those fewer that it had left out before: each end stated another number.
-    #[test]
-    fn units_behind_the_end_are_told_apart() {
-        for (left_out, handed_over) in [(0, 0), (0, 1), (5, 0), (5, 1)] {
-            let ring = (3 + left_out, 8 + 2 + handed_over);
-            assert_eq!(beyond(ring, 13, handed_over), (left_out, handed_over));
-        }
-        assert_eq!(beyond((u64::MAX, u64::MAX), 0, u64::MAX), (0, u64::MAX));
-        assert_eq!(beyond((1, 2), u64::MAX, 2), (0, 0));
     }
 }

@@ -88,6 +88,9 @@ pub enum UnitFate {
     /// It was given up: the channel ended, its octets could not be read, or its first frame is longer than
     /// its share.
     Dropped,
+    /// The time of its contract was over before all of it had left. Another contract has taken that one's
+    /// place, and the program had handed over more than the first one carries.
+    Beyond,
 }
 
 /// A share of the medium, and whose units are in it.

@@ -50,7 +50,7 @@ pub struct BoardHeader {
     reserved_0: [u64; 2],
     /// Units that the node has taken out of the client-written ring.
     pub tx_released: u64,
-    /// Units of which the last frame has left.
+    /// Units of which nothing more leaves: the last frame has left, or the contract was over before.
     pub units_sent: u64,
     /// Seqlock over the next two words.
     pub slot_sequence: u64,
@@ -58,7 +58,9 @@ pub struct BoardHeader {
     pub slot_number: u64,
     /// When the newest slot began, monotonic ns.
     pub slot_at: u64,
-    reserved_1: [u64; 3],
+    /// How often the program was told of another contract.
+    pub contracts: u64,
+    reserved_1: [u64; 2],
     /// Fragments, on a socket messages, ever written into the receive ring.
     pub rx_head: u64,
     reserved_2: [u64; 7],

@@ -351,8 +351,8 @@ fn a_change_loses_nothing_and_puts_nothing_out_of_order() {
     assert_eq!(world.violations(), []);
 }
 
-/// Station 0, the gateway 1 on its segment, and the receivers 2, 3 and 4 on the segment behind, with a channel
-/// from 0 to 2 and 3 that has room for so many octets.
+/// Station 0, the gateway 1 on its segment, and the receivers 2, 3 and 4 on the segment behind, with a
+/// channel from 0 to 2 and 3 that has room for so many octets.
 fn to_two_receivers(room: u32) -> World {
     let ports = vec![vec![0], vec![0, 1], vec![1], vec![1], vec![1]];
     let mut world = World::new(7, WorldSpec { ports, ..row_spec(None, 5) });

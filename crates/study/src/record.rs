@@ -3,7 +3,7 @@
 use crate::stall::Stall;
 use crate::transport::guarantee::Moved;
 use crate::transport::{Arrival, Over, Promise, Refusal};
-use rota::{ReceiverInfo, Statistical, Tally, Withdrawn};
+use rota::{Contract, ReceiverInfo, Statistical, Tally, Withdrawn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -60,6 +60,10 @@ pub struct Sent {
     /// The paths to which it has moved, where something else was guaranteed than before; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<Moved>,
+    /// The contracts that have taken the place of the one before, since somebody has changed the channel;
+    /// absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<Contract>,
     /// Evidence of host stalls.
     pub stalls: Vec<Stall>,
     /// The cause of an early end.

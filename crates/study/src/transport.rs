@@ -11,7 +11,7 @@ pub mod udp;
 
 use crate::came::Rest;
 use crate::stall::Stall;
-use rota::{Group, ReceiverInfo, Statistical, Tally, Withdrawn};
+use rota::{Contract, Group, ReceiverInfo, Statistical, Tally, Withdrawn};
 use rota_answer::Failure;
 use rota_units::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -168,8 +168,16 @@ pub trait UnitSink {
     }
     /// Waits until the unit of frame time `frame` may be handed over.
     fn wait_slot(&mut self, frame: u64) -> Result<SendTurn, Failure>;
-    /// Hands over one unit; false when a live sender had to drop it.
-    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
+    /// The contract that has taken the place of the one before, since somebody has changed the channel.
+    fn changed(&mut self) -> Option<Contract> {
+        None
+    }
+    /// The turns are those of the contract that stands now.
+    fn pace_anew(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+    /// Hands over one unit.
+    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<Handed, Failure>;
     /// True if a unit handed over now would queue behind one that is late already.
     fn is_behind(&self) -> bool {
         false
@@ -183,6 +191,17 @@ pub trait UnitSink {
     /// Ends the stream: in good order if `played` is the number of units sent or left out, otherwise without
     /// a message to the receiver. The result holds the stalls and counts for every kind of end.
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed;
+}
+
+/// The fate of a unit at the sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// It leaves.
+    Over,
+    /// Its turn had passed: it has a number, and counts as lost.
+    LeftOut,
+    /// It was not taken, and has no number: the contract that stands carries so many octets at most.
+    TooLong(u32),
 }
 
 /// How a stream ended at its sender.

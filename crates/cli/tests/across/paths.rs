@@ -171,20 +171,24 @@ fn a_gateway_that_sleeps_between_packets_sees_a_cable_that_goes() {
     lab.wait_for_mode("camera", "plain");
 }
 
-/// TENET-7-6: a channel with a path in reserve goes on over it at once. Without another gateway it is
-/// refused, and nothing stays reserved.
+/// TENET-7-6: a channel with a path in reserve goes on over it at once, also by a contract that has changed.
+/// Without another gateway it is refused, and nothing stays reserved.
 #[test]
 fn a_channel_with_a_path_in_reserve_switches_at_once() {
     let Some(lab) = TopologyLab::up("backup", TWO_GATEWAYS, &[]) else { return };
     wait_for_ways(&lab);
     let receiver = lab.rota("n4", &["recv", "--json", "--out", "/dev/null"]);
     receiver.wait_for_word("listening");
-    let words = "send --json --backup --to n4 --rate 1mbit --period 40ms --seconds 2";
+    let words = "send --json --backup --to n4 --rate 1mbit --period 40ms --seconds 3";
     let sender = lab.exec("n1", &["sh", "-c", &format!("yes | '{}' {words}", common::ROTA)]);
     sender.wait_for_word("open:");
     let forwarded = |at: &str| lab.status(at)["extra"]["counters"]["packets_forwarded"].as_u64() > Some(5);
     let used = || ["gw1", "gw2"].into_iter().find(|at| forwarded(at));
     let gateway = eventually(PATIENCE, used).expect("one of the two forwards");
+    // The new contract has a path in reserve of its own.
+    let words = ["channel", "modify", &first_channel(&lab, "n1"), "--rate", "1.5mbit"];
+    lab.rota("n1", &words).finish().well();
+    sender.wait_for_word("units of 7500 octets at most");
     signal(pid(&lab.status(gateway)), "KILL");
     let failed = noted(&lab, "n1", "path-failed");
     let went_on = noted(&lab, "n1", "rerouted");

@@ -170,8 +170,8 @@ impl Source {
         if is_new { heard.said.units } else { 0 }
     }
 
-    /// A unit has left whole. The memory of units is given back in their order: where the channel has just
-    /// changed, a unit of the new contract may leave before the last one of the old contract.
+    /// Nothing more of a unit leaves. The memory of units is given back in their order: where the channel has
+    /// just changed, a unit of the new contract may leave before the last one of the old contract.
     fn left(&mut self, number: u64) {
         if let Some(of) = self.offered.iter_mut().find(|of| of.told.number == number) {
             of.has_left = true;
@@ -382,7 +382,9 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 source.due = Due::End;
                 return;
             }
-            Some((number, UnitFate::Sent)) => source.left(number),
+            // The receiver counts one that was beyond its contract as lost. The program has broken no rule of
+            // its ring: it may not have known yet that its contract had become less.
+            Some((number, UnitFate::Sent | UnitFate::Beyond)) => source.left(number),
             None => source.memory.board.count(ChannelCounter::SlotsEmpty, 1),
         }
         if source.due == Due::Nothing {

@@ -45,7 +45,7 @@ impl Port {
         // Packets of it that still wait are beyond its traffic, and its end takes them along.
         let given_up = self.counters.packets.given_up;
         while self.units.packets(hop).is_some_and(Packets::is_first_former) {
-            self.end_packet(now, hop, now, UnitFate::Dropped);
+            self.end_packet(now, hop, now, UnitFate::Beyond);
         }
         self.counters.packets.ended += self.counters.packets.given_up - given_up;
         self.counters.packets.given_up = given_up;
@@ -53,7 +53,7 @@ impl Port {
             let (rest, told) = (packets.give_up_rest(), packets.told().unwrap_or(hop));
             packets.settle_contract();
             if let Some(unit) = rest {
-                self.source_unit_over(now, told, &unit, UnitFate::Dropped);
+                self.source_unit_over(now, told, &unit, UnitFate::Beyond);
             }
         }
         self.look_for_eligible();
@@ -272,7 +272,7 @@ impl Port {
         self.ended_octets = unit.octets;
         match fate {
             UnitFate::Sent => self.counters.units_sent += 1,
-            UnitFate::Dropped => self.counters.units_dropped += 1,
+            UnitFate::Dropped | UnitFate::Beyond => self.counters.units_dropped += 1,
         }
         self.outputs.push_back(Output::Slot { channel, at, unit: Some((unit.number, fate)) });
     }
@@ -282,11 +282,11 @@ impl Port {
         let Some(packets) = self.units.packets_mut(hop) else { return };
         let left = match fate {
             UnitFate::Sent => packets.leave(),
-            UnitFate::Dropped => packets.give_up(),
+            UnitFate::Dropped | UnitFate::Beyond => packets.give_up(),
         };
         match fate {
             UnitFate::Sent => self.counters.packets.sent += left.packets,
-            UnitFate::Dropped => self.counters.packets.given_up += left.packets,
+            UnitFate::Dropped | UnitFate::Beyond => self.counters.packets.given_up += left.packets,
         }
         let told = packets.told().unwrap_or(hop);
         if let Some(unit) = left.unit {

@@ -50,14 +50,18 @@ struct Ready {
     number: u64,
     /// Some hop has sent it, or has gone before it could tell.
     may_be_sent: bool,
-    is_dropped: bool,
+    /// The fate at a hop that has not sent it.
+    failed: Option<UnitFate>,
 }
 
 impl Ready {
     /// A hop that could not send it harms its own receivers, who count it as lost. With all hops the program
     /// has failed, or its channel; a hop that was removed is no evidence of that.
     const fn fate(self) -> UnitFate {
-        if self.is_dropped && !self.may_be_sent { UnitFate::Dropped } else { UnitFate::Sent }
+        match self.failed {
+            Some(fate) if !self.may_be_sent => fate,
+            _ => UnitFate::Sent,
+        }
     }
 }
 
@@ -90,7 +94,9 @@ impl Source {
         if let Some(unit) = self.ready.iter_mut().find(|unit| unit.number == number) {
             match fate {
                 UnitFate::Sent => unit.may_be_sent = true,
-                UnitFate::Dropped => unit.is_dropped = true,
+                // Octets that cannot be read weigh more than a contract that is over.
+                UnitFate::Beyond if unit.failed.is_some() => {}
+                UnitFate::Dropped | UnitFate::Beyond => unit.failed = Some(fate),
             }
         }
         self.settle();
@@ -211,7 +217,7 @@ impl Fans {
         if let Some(source) = self.sources.get_mut(&program) {
             source.next = number.saturating_add(1);
             if source.ready.len() < source.ready.capacity() {
-                source.ready.push_back(Ready { number, may_be_sent: false, is_dropped: false });
+                source.ready.push_back(Ready { number, may_be_sent: false, failed: None });
             }
         }
     }
@@ -303,6 +309,12 @@ mod tests {
         // No hop can send it: its octets cannot be read, say.
         let none = Output::Slot { channel: TREE, at: AT, unit: Some((2, UnitFate::Dropped)) };
         assert_eq!([fans.merge(gave_up(1, 2)), fans.merge(gave_up(2, 2))], [None, Some(none)]);
+        // The contract of one hop was over before it had sent the unit, and the other one cannot read it.
+        let unit = |channel, fate| Output::Slot { channel, at: AT, unit: Some((3, fate)) };
+        let beyond = |hop| unit(ChannelId(hop), UnitFate::Beyond);
+        fans.offered(TREE, 3);
+        let dropped = unit(TREE, UnitFate::Dropped);
+        assert_eq!([fans.merge(gave_up(1, 3)), fans.merge(beyond(2))], [None, Some(dropped)]);
     }
 
     /// The receiver of one hop left while the other hop gave a unit up: the channel of all ended.

@@ -4,14 +4,14 @@ pub mod timed;
 
 use super::reattach::{Change, is_of_node, turns_between};
 use super::stream::Stream;
-use super::{Arrival, Closed, Event, Promise, Refusal, SendTurn, UnitSink, UnitSource};
+use super::{Arrival, Closed, Event, Handed, Promise, Refusal, SendTurn, UnitSink, UnitSource};
 use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
 use rota::{
-    AcceptError, AskedTerms, CloseCause, CloseError, ControlName, Granted, Invitation, Invitee, Listener,
-    Node, OpenRequest, Overdue, Pacer, Queue, Received, ReceiverInfo, RecvChannel, RecvError, SendChannel,
-    SendError, Statistical, Tally, WaitError, Withdrawn,
+    AcceptError, AskedTerms, CloseCause, CloseError, Contract, ControlName, Granted, Invitation, Invitee,
+    Listener, Node, OpenRequest, Overdue, Pacer, Queue, Received, ReceiverInfo, RecvChannel, RecvError,
+    SendChannel, SendError, Statistical, Tally, WaitError, Withdrawn,
 };
 use rota_answer::{Exit, Failure, complain};
 use rota_units::{Instant, Span};
@@ -238,12 +238,12 @@ fn closed(
 impl ChannelSink {
     /// Opens the channel again after this end of it, if the program was asked to. The unit that found the end
     /// is left out: its slot is over.
-    fn again(&mut self, end: Failure, schedule: Instant) -> Result<bool, Failure> {
+    fn again(&mut self, end: Failure, schedule: Instant) -> Result<Handed, Failure> {
         let opened = self.open_again(end, schedule);
         opened.map_err(|failure| judged(self.reattach, failure))
     }
 
-    fn open_again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
+    fn open_again(&mut self, mut end: Failure, schedule: Instant) -> Result<Handed, Failure> {
         let Some(change) = &mut self.reattach else { return Err(end) };
         let name = &self.name;
         let pacer = loop {
@@ -266,7 +266,7 @@ impl ChannelSink {
         self.pacer = Some(pacer);
         self.channel.leave_out(1);
         self.unsent = Some(schedule);
-        Ok(false)
+        Ok(Handed::LeftOut)
     }
 }
 
@@ -317,19 +317,31 @@ impl UnitSink for ChannelSink {
         Ok(SendTurn { schedule: tick.due, waited: due, skipped })
     }
 
-    fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
+    fn changed(&mut self) -> Option<Contract> {
+        self.channel.changed().copied()
+    }
+
+    fn pace_anew(&mut self) -> Result<(), Failure> {
+        if let Some(pacer) = &mut self.pacer {
+            *pacer = self.channel.pacer(FIRST_SLOT_PATIENCE).map_err(end_of_wait)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<Handed, Failure> {
         if self.time.is_over() {
-            return Ok(false);
+            return Ok(Handed::LeftOut);
         }
         match self.channel.send(unit, schedule) {
             Ok(_) => {
                 if self.channel.send_progress() > 0 {
                     self.reattach.iter_mut().for_each(Change::over);
                 }
-                Ok(true)
+                Ok(Handed::Over)
             }
-            Err(SendError::LeftOut) => Ok(false),
-            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(false),
+            Err(SendError::LeftOut) => Ok(Handed::LeftOut),
+            Err(SendError::TooLong { octets_max, .. }) => Ok(Handed::TooLong(octets_max)),
+            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(Handed::LeftOut),
             Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(end_of_sender(cause), schedule),
             Err(SendError::Closed(cause)) => Err(end_of_sender(cause)),
             Err(gone @ SendError::NodeGone) => {

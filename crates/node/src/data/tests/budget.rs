@@ -117,6 +117,21 @@ fn a_unit_that_changes_while_it_is_sent_ends_its_channel() {
     assert!(data.rings.sources.is_empty());
 }
 
+/// A channel ended for a broken ring where its contract had become less than its program knew.
+#[test]
+fn a_unit_beyond_a_contract_that_is_over_ends_nothing() {
+    let (mut data, control) = alone();
+    let (channel, (mut program, memory)) = (ChannelId(1), source(LONG));
+    program.ring.try_write(b"unit", now()).expect("room");
+    control.say(Command::AttachSource { channel, memory });
+    turn(&mut data);
+    data.slot(now(), channel, Some((0, UnitFate::Beyond)));
+    data.follow_up();
+    let notes: Vec<Note> = std::iter::from_fn(|| control.heard()).collect();
+    assert!(!notes.iter().any(|note| matches!(note, Note::Hostile { .. })));
+    assert_eq!((data.rings.sources.len(), program.board.units_sent()), (1, 1));
+}
+
 /// The data thread panicked: the place of the newest ring was looked at although it had moved.
 #[test]
 fn a_hostile_ring_ends_its_own_channel_and_the_newer_ones_go_on() {
