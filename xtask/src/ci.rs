@@ -15,8 +15,8 @@ const DOCUMENTED: &[&str] = &["--lib", "--bin", "models", "--bin", "xtask", "--e
 /// The names of the steps that failed.
 pub fn run(root: &Path) -> Result<(), String> {
     let mut failed: Vec<String> = fmt(root).err().into_iter().collect();
-    let steps: [lanes::Step<'_>; 3] =
-        [("hunt", &|| mutations::hunt(root, &[])), ("clippy", &|| clippy(root)), ("doc", &|| doc(root))];
+    let hunt = || mutations::hunt(root, &[], &lanes::idle_class());
+    let steps: [lanes::Step<'_>; 3] = [("hunt", &hunt), ("clippy", &|| clippy(root)), ("doc", &|| doc(root))];
     let found = lanes::run(root, &steps)?;
     failed.extend(found.failed);
     if let Err(reason) = tidy(root, &found.output) {

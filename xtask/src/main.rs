@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let result = match command.as_str() {
         "tidy" => Tree::read(&root).and_then(|tree| print(&tidy(&tree))),
         "ci" => ci::run(&root),
-        "hunt" => mutations::hunt(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        "hunt" => mutations::hunt(&root, &std::env::args().skip(2).collect::<Vec<_>>(), &[]),
         "dependencies" => Tree::read(&root).and_then(|tree| dependency_page::write(&root, &tree)),
         "fuzz-targets" => Tree::read(&root)
             .and_then(|tree| fuzz_targets::write(&root, &tree))

@@ -98,19 +98,21 @@ pub fn check(tree: &Tree, report: &mut Report) {
     }
 }
 
-/// Looks for all mutations at the seeds of their rows, or for those that the words of `hunt` name.
+/// Looks for all mutations at the seeds of their rows, or for those that the words of `hunt` name; `prefix`
+/// stands before the words of each command.
 ///
 /// # Errors
 /// The copy cannot be made, or a mutation was not found.
-pub fn hunt(root: &Path, words: &[String]) -> Result<(), String> {
+pub fn hunt(root: &Path, words: &[String], prefix: &[&str]) -> Result<(), String> {
     let copy = root.join("target/mutated");
     make_copy(root, &copy)?;
     if words.is_empty() {
-        cargo(&copy, &["fmt", "-p", "rota-mutations", "--check"])?;
-        return cargo(&copy, &["test", "--quiet", "-p", "rota-mutations"]);
+        cargo(&copy, prefix, &["fmt", "-p", "rota-mutations", "--check"])?;
+        return cargo(&copy, prefix, &["test", "--quiet", "-p", "rota-mutations"]);
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    cargo(&copy, &[&["run", "--release", "-p", "rota-mutations", "--bin", "hunt", "--"], &words[..]].concat())
+    let words = [&["run", "--release", "-p", "rota-mutations", "--bin", "hunt", "--"], &words[..]].concat();
+    cargo(&copy, prefix, &words)
 }
 
 /// Files that are the same stay untouched, so that cargo builds only what is new.
@@ -164,9 +166,10 @@ fn put(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// A target directory of its own: the machines there are not those that ship.
-fn cargo(copy: &Path, words: &[&str]) -> Result<(), String> {
-    let target = copy.join("target").to_string_lossy().into_owned();
-    program::succeeds(copy, &program::cargo(), words, &[("CARGO_TARGET_DIR", &target)])
+fn cargo(copy: &Path, prefix: &[&str], words: &[&str]) -> Result<(), String> {
+    let (target, cargo) = (copy.join("target").to_string_lossy().into_owned(), program::cargo());
+    let words = [prefix, &[cargo.as_str()], words].concat();
+    program::succeeds(copy, words[0], &words[1..], &[("CARGO_TARGET_DIR", &target)])
 }
 
 #[cfg(test)]

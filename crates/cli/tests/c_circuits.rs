@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 /// The folder of the library and of the programs, or why there is none.
 fn built() -> Option<&'static Path> {
     static BUILT: OnceLock<Built> = OnceLock::new();
-    match BUILT.get_or_init(|| make("c-vc", "", &["vc", "headers"])) {
+    // In the folder of c_programs, which wants these programs, too.
+    match BUILT.get_or_init(|| make("c", "", &["vc", "headers"])) {
         Ok(folder) => Some(folder),
         Err(why) => {
             skipped(why);

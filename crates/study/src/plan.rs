@@ -8,6 +8,7 @@ pub mod file;
 mod ledger;
 mod offers;
 mod ports;
+mod ready;
 mod route;
 mod statistical;
 mod tree;

@@ -143,6 +143,15 @@ impl<F: DerefMut<Target = [Flow]>, P: DerefMut<Target = [Point]>> EdfTable<F, P>
         }
     }
 
+    /// Becomes like `other`, without the memory that neither uses: a trial beside what stands there.
+    pub fn copy(&mut self, other: &Self) {
+        let Self { ordinary, standing, used, written, horizon, tail, above, .. } = *other;
+        self.flows[..standing].copy_from_slice(&other.flows[..standing]);
+        self.points[..used].copy_from_slice(&other.points[..used]);
+        (self.standing, self.used, self.written) = (standing, used, written);
+        (self.ordinary, self.horizon, self.tail, self.above) = (ordinary, horizon, tail, above);
+    }
+
     /// The standing flows.
     pub fn flows(&self) -> &[Flow] {
         &self.flows[..self.standing]

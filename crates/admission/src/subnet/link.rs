@@ -210,6 +210,17 @@ where
         Ok(Self { params, discipline, units: Span::ZERO, tests })
     }
 
+    /// Becomes like `other`, a port of the same segment, without the memory that neither uses.
+    pub(super) fn copy(&mut self, other: &Self) {
+        assert_eq!((self.params, self.discipline), (other.params, other.discipline), "of one segment");
+        self.units = other.units;
+        match (&mut self.tests, &other.tests) {
+            (Tests::Edf(table), Tests::Edf(like)) => table.copy(like),
+            (Tests::Levels(levels), Tests::Levels(like)) => levels.copy(like),
+            _ => unreachable!("the discipline says which"),
+        }
+    }
+
     /// Its load without channels.
     pub(super) fn windows(&self) -> Windows {
         let (every, octets, delay) = ordinary(&self.params);
@@ -390,6 +401,12 @@ impl<F: DerefMut<Target = [Flow]>> Levels<F> {
         let top = standing().map(|(_, level)| level).min().unwrap_or(LINK_LEVELS);
         let all = || standing().chain([(&self.above, top)]);
         rcsp::check(all, &self.bounds, self.blocking, Blocker::Below).map(|_| ())
+    }
+
+    fn copy(&mut self, other: &Self) {
+        let Self { standing, blocking, above, bounds, .. } = *other;
+        self.flows[..standing].copy_from_slice(&other.flows[..standing]);
+        (self.standing, self.blocking, self.above, self.bounds) = (standing, blocking, above, bounds);
     }
 
     fn has_room(&self) -> Result<(), Denied> {

@@ -104,6 +104,16 @@ where
         Ok(port)
     }
 
+    /// Becomes like `other`, a port of the same segment, without the memory that neither uses: a trial beside
+    /// what stands there, which is kept as it is.
+    pub fn copy(&mut self, other: &Self) {
+        assert_eq!(self.partitions, other.partitions, "of one segment");
+        self.whole.copy(&other.whole);
+        for (part, like) in self.parts.iter_mut().flatten().zip(other.parts.iter().flatten()) {
+            part.copy(like);
+        }
+    }
+
     /// The test of a partition without channels.
     fn empty(&self, number: u8, flows: F, points: P) -> Result<EdfTable<F, P>, Denied> {
         let Above { ahead, window, work } = self.above(number);

@@ -5,6 +5,7 @@ use super::file::{Group, Parted, PlanFile, Wanted};
 use super::ledger::{Entry, Ledger, Seat};
 use super::offers::{Asks, Offered};
 use super::ports::{DeniedAt, Want};
+use super::ready::Ready;
 use super::route::{HOPS_MAX, Step, routes};
 use super::statistical::Borne;
 use super::tree::Tree;
@@ -35,6 +36,7 @@ pub struct Plan<'t> {
     groups: Vec<Group>,
     /// All reservations.
     pub(super) ledger: Ledger,
+    pub(super) ready: Ready,
     /// The channels to several receivers, by name.
     pub(super) trees: BTreeMap<String, Tree>,
     /// Channels that were asked for.
@@ -150,6 +152,7 @@ impl<'t> Plan<'t> {
             partitions: file.partitions.clone(),
             groups: file.groups.clone(),
             ledger: Ledger::default(),
+            ready: Ready::default(),
             trees: BTreeMap::new(),
             asked: 0,
         }

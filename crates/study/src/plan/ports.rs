@@ -3,6 +3,7 @@
 
 use super::engine::{CLOCKS, Leg, Plan, number};
 use super::ledger::{Entry, QUIET, Seat};
+use super::ready;
 use super::route::Step;
 use super::statistical::Further;
 use crate::certificate::document;
@@ -21,7 +22,7 @@ use rota_units::Span;
 use serde_json::Value;
 
 /// One direction of a cable: the tests that its node runs, and its channels.
-type Port = PartedPort<Vec<Flow>, Vec<Point>>;
+pub(super) type Port = PartedPort<Vec<Flow>, Vec<Point>>;
 
 /// An offer of nothing.
 const NO_OFFER: Offer =
@@ -226,27 +227,47 @@ impl Plan<'_> {
         all.find(is_ours).map(|entry| entry.delay)
     }
 
-    /// The port of a cable with its channels of a moment.
-    pub(super) fn port(&self, step: &Step, at: Span, seat: &Seat) -> Result<Port, Denied> {
+    /// Asks the port of a cable with its channels of a moment.
+    pub(super) fn on_cable<R>(
+        &self,
+        step: &Step,
+        at: Span,
+        seat: &Seat,
+        ask: impl FnOnce(&mut Port) -> Result<R, Denied>,
+    ) -> Result<R, Denied> {
+        let all = self.standing(step, at, seat);
+        let channels = all.iter().map(|entry| (entry.part, entry.ask, entry.delay)).collect();
+        let (segment, units) = (step.segment, self.units(step, seat));
+        self.ready.ask(ready::Standing { segment, units, channels }, || self.empty(segment), ask)
+    }
+
+    /// The port of a cable without channels, and how many tables it has.
+    fn empty(&self, segment: usize) -> Result<(Port, usize), Denied> {
         let traffic = Traffic::periodic(Span::from_millis(1)).expect("a sound period");
         let none = Flow { traffic, service: Span::ZERO, delay: Span::ZERO };
-        let memory = || (vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS]);
-        let (params, shares) = (self.params[step.segment], self.partitions[step.segment].shares);
-        let mut port = Port::new(params, self.discipline(step.segment), shares, memory)?;
-        port.set_units(self.units(step, seat))?;
-        for entry in self.standing(step, at, seat) {
-            let offer = Offer { delay: entry.delay, ..NO_OFFER };
-            port.admit_offered(entry.part, &entry.ask, &offer)?;
-        }
-        Ok(port)
+        let mut tables = 0;
+        let memory = || {
+            tables += 1;
+            (vec![none; LINK_SHARES_MAX + LINK_FLOWS_OWN], vec![Point::default(); LINK_POINTS])
+        };
+        let (params, shares) = (self.params[segment], self.partitions[segment].shares);
+        let port = Port::new(params, self.discipline(segment), shares, memory)?;
+        Ok((port, tables))
     }
 
     fn ask_cable(&self, step: &Step, seat: &Seat, at: Span, ask: &Ask, want: Want) -> Result<Offer, Denied> {
-        let mut port = self.port(step, at, seat)?;
         let part = self.part(step.segment, seat);
-        let Some((group, at_once)) = seat.group else { return want.of(&mut port.part(part), ask) };
+        let Some((group, at_once)) = seat.group else {
+            return self.on_cable(step, at, seat, |port| want.of(&mut port.part(part), ask));
+        };
         let had = self.bound_of_members(step, seat, group);
-        let offer = grouped(&port, ask, at_once, had)?;
+        let mut offer = self.on_cable(step, at, seat, |port| grouped(port, ask, at_once))?;
+        // Theirs must not become longer.
+        if let Some(had) = had.filter(|had| *had < offer.delay) {
+            offer.delay = had;
+            let admit = |port: &mut Port| (0..at_once).try_for_each(|_| port.admit_offered(0, ask, &offer));
+            self.on_cable(step, at, seat, admit)?;
+        }
         let most = want.most();
         if offer.delay > most {
             return Err(too_long(NodeTest::EdfExact, offer.delay, most));
@@ -391,23 +412,17 @@ fn life_of(life: super::ledger::Life) -> Life {
     Life { from: life.start, until: life.end }
 }
 
-/// The bound of a group of so many reservations at a port without them: `had` where its members have one,
-/// since theirs must not become longer. The reservations stand one after another, each with its shortest
-/// bound. A longer bound never invalidates a set, so all of them fit with the longest of these.
-fn grouped(port: &Port, ask: &Ask, lanes: usize, had: Option<Span>) -> Result<Offer, Denied> {
-    let mut trial = port.clone();
+/// The bound of a group of so many reservations at a port without them, on which they stand from now on, one
+/// after another, each with its shortest bound. A longer bound never invalidates a set, so all of them fit
+/// with the longest of these.
+fn grouped(port: &mut Port, ask: &Ask, lanes: usize) -> Result<Offer, Denied> {
     let mut longest = NO_OFFER;
     for _ in 0..lanes {
-        let offer = trial.part(0).best(ask)?;
-        trial.admit_offered(0, ask, &offer)?;
+        let offer = port.part(0).best(ask)?;
+        port.admit_offered(0, ask, &offer)?;
         if offer.delay > longest.delay {
             longest = offer;
         }
     }
-    let Some(had) = had.filter(|had| *had < longest.delay) else { return Ok(longest) };
-    let (mut trial, offer) = (port.clone(), Offer { delay: had, ..longest });
-    for _ in 0..lanes {
-        trial.admit_offered(0, ask, &offer)?;
-    }
-    Ok(offer)
+    Ok(longest)
 }

@@ -120,11 +120,13 @@ impl Plan<'_> {
         moments.extend([Some(seat.life.start), seat.life.end].into_iter().flatten());
         let mut most: Option<Certain> = None;
         for at in moments {
-            let mut port = self.port(step, at, seat).map_err(|why| (why, at))?;
-            if let Some(Further::Slots(slots)) = further {
-                port.set_units(self.units(step, seat) + slots).map_err(|why| (why, at))?;
-            }
-            let mut then = port.whole().certain();
+            let certain = self.on_cable(step, at, seat, |port| {
+                if let Some(Further::Slots(slots)) = further {
+                    port.set_units(self.units(step, seat) + slots)?;
+                }
+                Ok(port.whole().certain())
+            });
+            let mut then = certain.map_err(|why| (why, at))?;
             let counts = |life: Life, ask: &Ask| {
                 life.end.is_some_and(|end| {
                     let pause = Span::from_nanos(ask.traffic.pause());

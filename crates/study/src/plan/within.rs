@@ -197,7 +197,7 @@ impl Plan<'_> {
             .map_err(|refusal| self.denied(step, (of_medium(&refusal), Span::ZERO)))?;
         let all = loads.iter().copied().sum::<Span>() + admitted.tht;
         for moment in self.ledger.moments(step.segment, seat) {
-            let beside = self.port(step, moment, seat).and_then(|mut port| port.set_units(all));
+            let beside = self.on_cable(step, moment, seat, |port| port.set_units(all));
             beside.map_err(|why| self.denied(step, (why, moment)))?;
         }
         let (offer, frame, slots) = units.standing(params, admitted).slots().expect("a grant of slots");
