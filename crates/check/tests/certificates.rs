@@ -240,6 +240,16 @@ fn a_booked_channel_has_a_certificate_of_every_set_in_its_life() {
         assert_eq!(changed(&|of| of.channel.ends = 299_999_999_999), life, "packets at its end");
         assert_eq!(changed(&|of| of.channel.ends = 0), life, "it stays, and counts for a time");
         assert_eq!(changed(&|of| of.channel.delay_max *= 100_000), life);
+        // To the nanosecond: the time of its last packets, and a busy period on the slowest clock.
+        let counts_for = |short: u64| {
+            changed(&|of| {
+                let Channel { ends, delay_max, clocks, .. } = of.channel;
+                let (port, flows) = of.port(0);
+                let busy = (port.horizon * 1_000_000).div_ceil(1_000_000 - clocks);
+                flows[port.own as usize].until = ends + delay_max + busy - short;
+            })
+        };
+        assert_eq!((counts_for(0), counts_for(1)), (Ok(()), life));
         assert_eq!(
             changed(&|of| {
                 let (port, flows) = of.port(0);

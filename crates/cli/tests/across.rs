@@ -272,6 +272,10 @@ fn an_open_channel_is_shown_hop_by_hop_and_has_a_certificate() {
     assert_eq!(check(&made.out.replace(&bound, "90000000")).code(), 1, "a better promise is none");
     let _ = std::fs::remove_dir_all(&folder);
     a_statistical_channel_joins(&lab);
+    // A rate is one of the channel's own period: 1,000 octets each 40 ms.
+    let words = ["channel", "modify", "--json", &channel, "--rate", "200kbit"];
+    let changed = lab.rota("faith", &words).finish().well().json();
+    assert_eq!(changed["contract"]["unit_octets_max"], 1_000, "{changed}");
     lab.rota("faith", &["channel", "close", &channel]).finish().well();
     assert_ne!(open.finish().code(), 0, "it was ended by hand");
     drop(waiting);

@@ -341,6 +341,25 @@ fn a_paced_channel_is_tested_at_both_ports() {
     assert_eq!(path.quickest(&channel).unwrap_err().test, NodeTest::FifoPort, "another's promise counts");
 }
 
+/// Short packets pass the host's port sooner than the largest one: so much more varies behind it.
+#[test]
+fn packets_of_several_sizes_vary_at_the_port_of_a_paced_host_by_their_shortest_one() {
+    let link = LinkModel::new(BitRate::from_mbit(100), FRAMING, 100);
+    let mut path = PacedPort { link, host: &[], port: &[], buffer: Octets::new(10_000) };
+    let [packet, least] = [1_000, 100].map(|octets| packet_span_up(link.rate, &FRAMING, Octets::new(octets)));
+    let full = link.frame_span_max();
+    let mut bound = |octets_least| {
+        let channel = Ask { octets_least: Octets::new(octets_least), ..ask(2_000, 4_000, 16_000, 1_000) };
+        path.best(&channel).expect("nothing else is there").delay
+    };
+    let with = |varies: Span| {
+        let closer = Span::from_nanos((varies * packet.as_nanos()).as_nanos().div_ceil(2_000_000));
+        (packet + full) * 2 + closer + link.host_slack
+    };
+    assert_eq!(bound(1_000), with(full));
+    assert_eq!(bound(100), with(full + packet - least));
+}
+
 proptest! {
     /// Flows with random phases and jitter at one port, packet by packet.
     #[test]

@@ -203,3 +203,55 @@ impl Branch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rcap::{Nodes, RcapInitiation};
+    use rota_admission::path::Goal;
+    use rota_admission::rtip::{Chance, Messages};
+    use rota_units::Octets;
+
+    fn tree(to: [NodeId; 2]) -> Tree {
+        let (x, octets) = (Span::from_millis(40), Octets::new(1_000));
+        let request = ChannelRequest {
+            destination: to[0],
+            service: 7,
+            uid: 0,
+            messages: Messages { x_min: x, x_ave: x, interval: x, s_max: octets },
+            shortest: octets,
+            goal: Goal { delay: x * 5, jitter: None },
+            late_most: Chance::NEVER,
+            loss_most: Chance::NEVER,
+            packet_max: octets,
+            host_slack: Span::ZERO,
+            reroute: Span::ZERO,
+            allows_withdrawn: false,
+            room: octets,
+            tree: ChannelId(9),
+            partition: None,
+            group: None,
+            life: (Span::ZERO, None),
+            initiation: RcapInitiation::Source,
+            has_second: false,
+            via: Nodes::default(),
+        };
+        Tree::new(Instant::ZERO, request, to.into_iter())
+    }
+
+    #[test]
+    fn units_that_a_receiver_has_lost_count_behind_its_return() {
+        let mut tree = tree([NodeId(3), NodeId(5)]);
+        for (branch, (units, lost)) in tree.branches.iter_mut().zip([(7, 3), (9, 1)]) {
+            (branch.state, branch.tally) = (ReceiverState::In, Tally { units, lost, ..Tally::default() });
+        }
+        let counts = |tree: &Tree, all| {
+            let Tally { units, lost, .. } = tree.tally(all);
+            (units, lost)
+        };
+        assert_eq!(counts(&tree, None), (9, 3));
+        tree.branches[0].state = ReceiverState::Left(CloseCause::ReceiverClosed);
+        assert!(tree.add(NodeId(3)), "it comes again");
+        assert_eq!((counts(&tree, None), counts(&tree, Some(12))), ((9, 3), (9, 3)));
+    }
+}

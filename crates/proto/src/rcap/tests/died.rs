@@ -241,6 +241,17 @@ fn a_death_is_believed_from_neighbours_that_the_packets_came_from() {
     assert_eq!(closed(&drain(&mut rcap)), Some(DEATH));
 }
 
+/// Of the path before, the neighbour of the newest one knows nothing.
+#[test]
+fn a_death_on_the_path_before_is_believed_from_the_neighbour_of_that_path_alone() {
+    let mut rcap = moved();
+    let before = rcap.counters().stray;
+    say(&mut rcap, 30, C, 1, DEATH);
+    assert_eq!((drain(&mut rcap), rcap.counters().stray), (vec![], before + 1));
+    say(&mut rcap, 31, C, 2, BREAK);
+    assert_eq!(closed(&drain(&mut rcap)[1..]), None, "it waits");
+}
+
 /// A channel that is open here again ended with two words, of which one went along the old way.
 #[test]
 fn a_node_on_the_way_of_two_attempts_tells_of_a_death_once() {

@@ -51,6 +51,21 @@ fn a_source_opens_with_the_promise_of_the_whole_path() {
     assert_eq!(rcap.close(at(6), key, cause), Err(RcapCallError::NoChannel));
 }
 
+/// TENET-7-3: a booking was over while its last messages were on their way, or before its source closed.
+#[test]
+fn a_channel_that_ends_is_charged_until_its_messages_have_come_and_its_source_has_closed() {
+    let mut rcap = b();
+    let life = (ms(10_000), Some(ms(20_000)));
+    numbered(&mut rcap, ChannelRequest { life, ..ask(C) }).unwrap();
+    let outputs = drain(&mut rcap);
+    let [RcapOutput::Reserve { life, .. }] = outputs[..] else { panic!("{outputs:?}") };
+    // Clocks that differ by 200 ppm are apart by so much in 10 s, and in 20 s.
+    let apart = [2_000_401, 4_000_801].map(Span::from_nanos);
+    assert_eq!(life.from, at(1 + 10_000).minus(RcapLimits::LEASE_MAX + apart[0]));
+    // D_max to leave and D_max to arrive, and three seconds to count and to close.
+    assert_eq!(life.until, at(1 + 20_000) + apart[1] + ms(60) * 2 + ms(3_000));
+}
+
 /// A delay of 100,000 s was refused for the packets that may wait within it.
 #[test]
 fn a_delay_too_long_for_the_buffers_of_the_way_is_shortened() {
