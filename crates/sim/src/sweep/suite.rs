@@ -62,7 +62,8 @@ impl Campaign {
             scenario.across.push(channel);
         }
         // By streams of their own, so that each seed keeps the rest of its world.
-        let changing: [(_, fn(&Suite) -> bool); 2] = [
+        type IsMeant = fn(&Suite) -> bool;
+        let changing: [(_, IsMeant); 2] = [
             ("campaign changes of two paths", |suite| suite.backup),
             ("campaign changes of several receivers", |suite| !suite.others.is_empty()),
         ];
