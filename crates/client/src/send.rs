@@ -268,8 +268,8 @@ impl SendChannel {
         self.session.newest(self.channel).unwrap_or(self.granted).withdrawn
     }
 
-    /// An error where the contract that stands carries no unit of so many octets. The board says that there is
-    /// another one, without a system call.
+    /// An error where the contract that stands carries no unit of so many octets. The board tells of another
+    /// one without a system call.
     fn carries(&mut self, octets: usize) -> Result<(), SendError> {
         let contracts = self.source.board.contracts();
         let fits = |octets_max: u32| octets <= octets_max as usize;
