@@ -10,6 +10,7 @@ mod cause;
 mod channels;
 pub mod circuit;
 pub mod circuits;
+pub mod copyout;
 pub mod drive;
 pub mod io;
 pub mod link_state;
