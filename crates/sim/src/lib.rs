@@ -9,6 +9,7 @@ pub mod cells;
 pub mod check;
 pub mod circuits;
 mod clocks;
+pub mod endhost;
 mod engine;
 pub mod faults;
 mod hosts;

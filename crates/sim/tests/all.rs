@@ -7,6 +7,7 @@ mod circuit;
 mod circuits;
 mod conservation;
 mod csma_cd;
+mod endhost;
 mod held_off;
 mod hogs;
 mod hub;
