@@ -1,10 +1,9 @@
 //! The host of the end-host paper: its card, its processor, its traffic (ENDHOST-3.3-1 to 14, ENDHOST-R34 to
 //! R39).
 
-use rota_proto::copyout::{Buffers, Marks, Pace, theta};
 use rota_sim::endhost::{
-    BURST, GAP, HostCosts, HostPlan, HostSeen, PERIOD, PERIODS, Reads, Way, flood, on_the_wire, run, video,
-    web,
+    BURST, Buffers, GAP, HostCosts, HostPlan, HostSeen, Marks, Offer, PERIOD, PERIODS, Pace, Reads, Way,
+    flood, on_the_wire, run, theta, video, web,
 };
 use rota_units::Span;
 
@@ -15,7 +14,7 @@ const VIDEO_OCTETS: u32 = 6_000;
 const VIDEO: u64 = 5;
 
 /// A video each 0.1 s, whose program reads once in that time, and other packets for the network thread.
-fn host(costs: HostCosts, periods: u64, other: Vec<rota_sim::endhost::Offer>) -> HostPlan {
+fn host(costs: HostCosts, periods: u64, other: Vec<Offer>) -> HostPlan {
     let mut offers = video(SHOW, VIDEO_OCTETS, PERIOD, periods);
     offers.extend(other);
     let owners = vec![Reads::Periodically(Span::from_millis(99), PERIOD), Reads::AtOnce];

@@ -13,7 +13,8 @@ pub use traffic::{
 };
 
 use crate::engine::{Digest, Engine, Stamped};
-use rota_proto::copyout::{Buffers, Marks, Place, Ring, RingCounts};
+pub use rota_proto::copyout::{Buffers, Marks, Pace, RingCounts, theta};
+use rota_proto::copyout::{Place, Ring};
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, the same
 //! axes with links and stations that it did not have, the figures of the SHIPNET paper, some of the Tenet
-//! paper, and those of the native-mode transport's. Everything is computed; what was measured on a machine
+//! paper, those of the native-mode transport's, and those of the end-host paper. Everything is computed; what was measured on a machine
 //! comes from files and says so.
 
 mod atm;
@@ -10,6 +10,8 @@ mod atm_smart;
 mod beyond;
 mod chart;
 mod delay;
+mod endhost;
+mod endhost_copyout;
 mod measure;
 mod measured;
 mod page;
@@ -127,6 +129,12 @@ enum What {
     AtmFig10,
     /// SMART, go-back-N and TCP's recovery over loss
     AtmSmart,
+    #[value(name = "endhost-fig3")]
+    EndhostFig3,
+    #[value(name = "endhost-fig4")]
+    EndhostFig4,
+    /// The single copy's ring: packets lost by threshold and by burst
+    EndhostCopyout,
     /// All of them, and one HTML page
     All,
 }
@@ -188,7 +196,7 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
         let (svg, csv) = (dir.join(format!("{}.svg", figure.key)), dir.join(format!("{}.csv", figure.key)));
         write(&svg, &figure.svg())?;
         write(&csv, &figure.csv())?;
-        let beside = tenet_wan::beside(figure.key);
+        let beside = beside(figure.key);
         if format == Format::Text {
             outln!("{}  {}\n  {}\n", svg.display(), figure.title, figure.verdict);
             table(&beside);
@@ -209,10 +217,19 @@ pub fn run(args: &Args, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The paper's printed numbers beside ours, for those figures that have a table.
+fn beside(key: &str) -> Vec<Beside> {
+    match key {
+        "endhost-copyout" => endhost_copyout::beside(),
+        key if key.starts_with("endhost") => endhost::beside(key),
+        key => tenet_wan::beside(key),
+    }
+}
+
 /// The table in columns.
 fn table(rows: &[Beside]) {
     if !rows.is_empty() {
-        outln!("  {:<52}  {:>16}  {}", "", "paper 1994", "here, simulated");
+        outln!("  {:<52}  {:>16}  {}", "", "paper", "here, simulated");
         rows.iter().for_each(|Beside { what, paper, here }| outln!("  {what:<52}  {paper:>16}  {here}"));
         outln!("");
     }
@@ -252,6 +269,9 @@ fn draw(what: What, effort: &Effort, measured: &Measured) -> Figure {
         What::AtmFig9 => atm_cost::fig9(),
         What::AtmFig10 => atm_cost::fig10(),
         What::AtmSmart => atm_smart::recovery(),
+        What::EndhostFig3 => endhost::fig3(),
+        What::EndhostFig4 => endhost::fig4(),
+        What::EndhostCopyout => endhost_copyout::figure(),
         What::BeyondWorst | What::All => beyond::worst(),
     }
 }

@@ -17,9 +17,9 @@ pub fn html(figures: &[Figure]) -> String {
 fn write_page(page: &mut String, figures: &[Figure]) -> std::fmt::Result {
     writeln!(
         page,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>RETHER's, \
-         SHIPNET's and Tenet's figures, drawn again</title><style>{STYLE}</style></head><body><main>\
-         <h1>RETHER&rsquo;s tables and figures, SHIPNET&rsquo;s, and Tenet&rsquo;s, drawn again</h1><p>Each \
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>The papers' figures, \
+         drawn again</title><style>{STYLE}</style></head><body><main>\
+         <h1>The papers&rsquo; tables and figures, drawn again</h1><p>Each \
          figure is computed here: the paper&rsquo;s own protocol with the costs it printed, visit by \
          visit, its laboratory on a simulated CSMA/CD segment, and the node that Rota ships, in its \
          simulator. A series or a panel that was measured on a machine says so. Diamonds are the numbers \
@@ -49,6 +49,8 @@ fn part_of(figure: &Figure) -> &'static str {
         Some("beyond") => "Beyond the paper",
         Some("shipnet") => "SHIPNET, 1988",
         Some("tenet") => "Tenet, 1994",
+        Some("atm") => "Native-mode transport, 1996",
+        Some("endhost") => "End host, 1998",
         _ => "RETHER, 1995",
     }
 }
