@@ -35,6 +35,9 @@ fn a_figure_is_an_svg_and_a_csv_that_need_nothing_else() {
         "atm-fig5",
         "atm-fig9",
         "atm-fig10",
+        "endhost-fig3",
+        "endhost-fig4",
+        "endhost-copyout",
     ] {
         let run = figure(what, &dir, &[]);
         assert!(run.status.success(), "{what}: {}", String::from_utf8_lossy(&run.stderr));
@@ -219,6 +222,28 @@ fn the_figures_of_the_native_mode_transport_have_its_printed_numbers() {
         assert!(figure(what, &dir, &[]).status.success(), "{what}");
         let csv = std::fs::read_to_string(dir.join(format!("{what}.csv"))).unwrap();
         assert!(csv.contains(printed) && csv.contains("simulated: "), "{csv}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// ENDHOST-4.1-4, ENDHOST-4.1-8, ENDHOST-R49: the printed numbers stand beside the model's.
+#[test]
+fn the_figures_of_the_end_host_have_its_printed_numbers() {
+    let dir = fresh("endhost");
+    for (what, printed) in [
+        ("endhost-fig3", [("20", "20.0"), ("1", "1.0")]),
+        ("endhost-fig4", [("15", "15.0"), ("22", "22.0")]),
+        ("endhost-copyout", [("22", "22.2"), ("0.143", "0.143")]),
+    ] {
+        let run = figure(what, &dir, &[]);
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let beside = json["figures"][0]["beside"].as_array().unwrap();
+        for (paper, here) in printed {
+            assert!(beside.iter().any(|row| row["paper"] == paper && row["here"] == here), "{json}");
+        }
+        let csv = std::fs::read_to_string(dir.join(format!("{what}.csv"))).unwrap();
+        assert!(csv.contains("printed: ") && csv.contains("simulated: "), "{csv}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -3,9 +3,9 @@
 //!
 //! **Departures.** The paper has no threshold, no proof and no bound. Theory e.3 asks for θ ≥ ⌈λ·t⌉ + 1 and a
 //! ring of θ and the packets of one T ([`theta`]). That holds where a packet costs the processor no more than
-//! the shortest gap between packets; [`Pace::theta`] is exact for each pace, and states the burst that a
-//! slower processor survives. A packet whose owner has no room for copies is discarded, so that
-//! one slow owner never stops the ring of all.
+//! the shortest gap between packets (ENDHOST-R61); [`Pace::theta`] is exact for each pace and burst
+//! (theory.md §8.3). A packet whose owner has no room for copies is discarded, so that one slow owner never
+//! stops the ring of all.
 //!
 //! Plain values: no node has such a ring yet. The simulator runs them (`rota_sim::endhost`).
 
@@ -241,8 +241,8 @@ impl Pace {
         self.each + self.copy <= self.gap
     }
 
-    /// The least θ with which a buffer is free at each time of the burst, whatever filled the ring before. One
-    /// less loses nothing either, but the card finds its next buffer full; two less may lose a packet.
+    /// The least θ with which a buffer is free at each time of the burst, whatever filled the ring before.
+    /// One less loses nothing either, but the card finds its next buffer full; two less may lose a packet.
     ///
     /// With n(k) the packets that come until the k-th copy-out is over, n(k) − (k − 1) + 1 is the need before
     /// its end. The k-th is over late + k·copy + (n(k) + 1)·each after the packet that asked for it.
@@ -332,6 +332,7 @@ mod tests {
         assert_eq!(ring.read(OTHER), Some((3, Place::Host)));
     }
 
+    /// ENDHOST-R37.
     #[test]
     fn marks_that_no_ring_can_have_are_refused() {
         for (theta, theta_hi) in [(3, 3), (3, 9)] {
@@ -486,8 +487,8 @@ mod tests {
             prop_assert_eq!(ring.free(), buffers);
         }
 
-        /// ENDHOST-3.3-3, ENDHOST-R36: owners that read once in T need no copy-out where the ring has a buffer
-        /// more than θ and the packets of one T.
+        /// ENDHOST-3.3-3, ENDHOST-R36: owners that read once in T need no copy-out where the ring has a
+        /// buffer more than θ and the packets of one T.
         #[test]
         fn a_ring_of_theta_and_the_packets_of_a_period_copies_once(
             theta in 0u32..6,

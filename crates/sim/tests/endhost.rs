@@ -34,8 +34,8 @@ fn sound(plan: HostPlan) -> HostSeen {
     seen
 }
 
-/// ENDHOST-3.3-1, ENDHOST-3.3-8 to 14: with the paper's web traffic no packet finds the ring full, none is
-/// copied out, and each octet is copied once.
+/// ENDHOST-2.2-6, ENDHOST-3.3-1, ENDHOST-3.3-8 to 12, ENDHOST-3.3-13, ENDHOST-3.3-14: with the paper's web
+/// traffic no packet finds the ring full, none is copied out, and each octet is copied once.
 #[test]
 fn the_papers_web_traffic_leaves_the_ring_far_from_full() {
     let pages = 20;
@@ -95,8 +95,8 @@ fn a_copy_out_by_the_threshold_of_the_theory_saves_the_worst_case() {
     assert!(none.ring.lost > 0, "{none:?}");
 }
 
-/// ENDHOST-R36, its premise: the processor of the paper takes 103 µs for a packet where one comes each 67, so
-/// no threshold saves the worst case there.
+/// ENDHOST-R61, the premise of ENDHOST-R36: the processor of the paper takes 103 µs for a packet where one
+/// comes each 67, so no threshold saves the worst case there.
 #[test]
 fn no_threshold_saves_the_worst_case_on_the_papers_own_processor() {
     let costs = HostCosts::PAPER;
@@ -118,8 +118,8 @@ fn no_threshold_saves_the_worst_case_on_the_papers_own_processor() {
     assert_eq!(sound(plan).ring.lost, 0);
 }
 
-/// ENDHOST-2.2-2, ENDHOST-2.2-3, ENDHOST-4.1-9, ENDHOST-4.1-10: one copy is one, two are two, and the shares
-/// that the paper printed come back.
+/// ENDHOST-2.2-2, ENDHOST-2.2-3, ENDHOST-4-1, ENDHOST-4.1-6, ENDHOST-4.1-9, ENDHOST-4.1-10: one copy is one,
+/// two are two, and the shares that the paper printed come back.
 #[test]
 fn one_copy_is_one_and_the_printed_shares_come_back() {
     let of = |way, two, octets| {

@@ -4,8 +4,8 @@
 //! **Printed** are 12 µs of a context switch ("under 12 µs") and 1.8 µs of a system call, by the paper's
 //! own source on EMERALDS [7]; and three shares: bypass takes 20 % less than LRP alone, one copy 15 to 22 %
 //! less than two. **Our reading** of them: 15 % is a message that fills one packet, 22 % one that fills four,
-//! the longest full one up to 6,000 octets; 20 % is the shortest message, of 20. **Our choice** is the cost of
-//! copying, 50 ns an octet (a long word read and written in five clocks), the same from the card and from
+//! the longest full one up to 6,000 octets; 20 % is the shortest message, of 20. **Our choice** is the cost
+//! of copying, 50 ns an octet (a long word read and written in five clocks), the same from the card and from
 //! memory. **Derived**, with a copy of k an octet: the packet costs P, the message M; from
 //! 1,500k = 0.15·(M + P + 2,972k) and 6,000k = 0.22·(M + 4P + 11,912k) follow P = 138.88 µs and
 //! M = 212.52 µs, and IP with UDP have 0.2·(M + P + 68k) = 70.96 µs. They scale with k. **Our choice** again:

@@ -125,6 +125,7 @@ mod tests {
         assert!(PERIODS[1] * BURST > packets);
     }
 
+    /// ENDHOST-4-2.
     #[test]
     fn messages_are_cut_where_ethernet_ends_and_fill_the_wire() {
         let cut = |octets| {

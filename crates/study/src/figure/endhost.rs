@@ -229,7 +229,8 @@ pub fn beside(key: &str) -> Vec<Beside> {
 mod tests {
     use super::*;
 
-    /// ENDHOST-4.1-4 to 10: what the simulated processor spends is what the costs add up to, step by step.
+    /// ENDHOST-4.1-1, ENDHOST-4.1-3 to 5, ENDHOST-4.1-8: what the simulated processor spends is what the
+    /// costs add up to, step by step.
     #[test]
     fn what_the_simulated_receiver_spends_follows_from_the_costs() {
         let HostCosts { interrupt, ip, udp, socket, call, switch, copy_ps } = HostCosts::PAPER;

@@ -116,9 +116,10 @@ pub fn figure() -> Figure {
     Figure {
         key: "endhost-copyout",
         title: "End host: when a ring of 128 buffers overflows, and which threshold prevents it".into(),
-        subtitle: "a card that stops at its first full buffer, at 10 Mbit/s; a program reads once in T = 0.1 s, \
-                   and the shortest packets come, left for it, right for the network thread. No figure of the \
-                   paper. Left the hosts are ours: interrupt and copy-out have a half of the work each"
+        subtitle: "a card that stops at its first full buffer, at 10 Mbit/s; a program reads once in T = \
+                   0.1 s, and the shortest packets come, left for it, right for the network thread. No \
+                   figure of the paper. Left the hosts are ours: interrupt and copy-out have half of the \
+                   work each"
             .into(),
         panels: vec![left, by_burst()],
         verdict: format!(

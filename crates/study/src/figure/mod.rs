@@ -1,7 +1,7 @@
 //! `rota sim figure`: the tables and figures of the RETHER paper again, beside its printed numbers, the same
 //! axes with links and stations that it did not have, the figures of the SHIPNET paper, some of the Tenet
-//! paper, those of the native-mode transport's, and those of the end-host paper. Everything is computed; what was measured on a machine
-//! comes from files and says so.
+//! paper, those of the native-mode transport's, and those of the end-host paper. Everything is computed; what
+//! was measured on a machine comes from files and says so.
 
 mod atm;
 mod atm_cost;
