@@ -82,7 +82,7 @@ pub fn fig3() -> Figure {
     let fifth = 0.8 * cost(Way::Lrp, true, 20);
     let left = Panel {
         series: WAYS.iter().map(curve).collect(),
-        printed: vec![Printed { at: (20.0, fifth), words: "20 % below LRP".into(), left: false }],
+        printed: vec![Printed { at: (20.0, fifth), words: "20 %".into(), left: false }],
         ..Panel::new("by size", axes.0, axes.1)
     };
     let bars = |(at, (way, name, colour)): (usize, &(Way, &str, usize))| {

@@ -99,7 +99,7 @@ fn by_burst() -> Panel {
 
 /// The figure.
 pub fn figure() -> Figure {
-    let axes = (Axis::linear("threshold, free buffers", 106.0), Axis::linear("packets lost of 1,488", 220.0));
+    let axes = (Axis::linear("threshold, free buffers", 106.0), Axis::linear("packets lost of 1,488", 140.0));
     let curve = |(percent, colour): (u64, usize)| {
         let costs = processor(percent);
         let points = THETAS.map(|theta| (f64::from(theta), lost(costs, theta, WORST) as f64));
@@ -126,10 +126,11 @@ pub fn figure() -> Figure {
             "The paper takes bursts of 11 packets in T for the worst, and 0.143 for the chance of one: with \
              that traffic {} of {} packets are lost, {} copied out, and {} of 128 buffers always free. But \
              10 Mbit/s can carry 1,488 in T: {} are lost without a copy-out, {} with 256 buffers. With one \
-             none is lost from theta = {quick} on where a packet costs half of the gap, {near} at 95 %. \
-             Above the gap it takes theta for the burst: {above} at 102 %, and {far} at 110 %, more than the \
-             ring has. The paper's 68040 needs {:.0} us of interrupt alone where a packet comes each 67: it \
-             loses {paper} whatever theta is, and full frames, 81 in T, it takes.",
+             a buffer is always free from theta = {quick} on where a packet costs half of the gap, from \
+             {near} at 95 %. Above the gap theta grows with the burst: {above} at 102 %, and {far} at 110 %, \
+             more than the ring has. The paper's 68040 needs {:.0} us of interrupt alone where a packet comes each 67: it \
+             loses {paper} with theta = {PAPER_THETA}, hundreds with any other one, and no full frame, of \
+             which 81 come in T.",
             seen.ring.lost,
             seen.ring.filled + seen.ring.lost,
             seen.ring.copied,
