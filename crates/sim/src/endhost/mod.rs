@@ -245,7 +245,7 @@ impl Host {
         let interrupt = self.plan.costs.interrupt;
         self.seen.spent.interrupt += interrupt;
         match &mut self.job {
-            Some((_, ends)) => *ends = *ends + interrupt,
+            Some((_, ends)) => *ends += interrupt,
             None => self.begin(Job::Interrupt, interrupt),
         }
     }

@@ -63,8 +63,10 @@ fn uncopied(octets: u32) -> f64 {
     less(cost(Way::Lrp, false, octets), cost(Way::Lrp, true, octets))
 }
 
-/// The parts of a message's cost.
-const PARTS: [(&str, fn(&Spent) -> Span); 5] = [
+/// A part of a message's cost.
+type Part = (&'static str, fn(&Spent) -> Span);
+
+const PARTS: [Part; 5] = [
     ("interrupt", |spent| spent.interrupt),
     ("copies", |spent| spent.copy_out + spent.copy),
     ("IP, UDP", |spent| spent.layers),
@@ -87,7 +89,7 @@ pub fn fig3() -> Figure {
     };
     let bars = |(at, (way, name, colour)): (usize, &(Way, &str, usize))| {
         let of = spent(*way, true, AUDIO).0;
-        let each = |(_, part): &(&str, fn(&Spent) -> Span)| us(part(&of)) / MESSAGES as f64;
+        let each = |(_, part): &Part| us(part(&of)) / MESSAGES as f64;
         let points = PARTS.iter().enumerate().map(|(x, part)| (x as f64, each(part))).collect();
         Series::new(*name, *colour, Look::Bar(at, WAYS.len()), points)
     };
