@@ -154,8 +154,7 @@ pub fn admit_unordered(
 /// As [`admit_unordered`], without the nearest requests.
 pub fn decide(budget: &Budget, all: impl Iterator<Item = Work> + Clone) -> Result<Fits, Over> {
     let Host { share_ppm, slack, above } = budget.host;
-    let above_load =
-        above.map_or(0, |(work, period)| load::share_up(nanos(work), nanos(period).max(1)));
+    let above_load = above.map_or(0, |(work, period)| load::share_up(nanos(work), nanos(period).max(1)));
     let load = all.clone().map(|work| work.load()).fold(above_load, u128::saturating_add);
     let most = u64::from(share_ppm).min(MILLION);
     if load > load::WHOLE / u128::from(MILLION) * u128::from(most) {
@@ -262,11 +261,9 @@ mod tests {
     #[test]
     fn terms_that_cannot_be_are_refused_and_no_number_overflows() {
         let ask = work(16_667, 33_333, 0);
-        for bad in [
-            Work { units: 0, ..ask },
-            Work { period: Span::ZERO, ..ask },
-            Work { jitter: Span::MAX, ..ask },
-        ] {
+        for bad in
+            [Work { units: 0, ..ask }, Work { period: Span::ZERO, ..ask }, Work { jitter: Span::MAX, ..ask }]
+        {
             let over = admit_unordered(&BUDGET, [].into_iter(), &bad).expect_err("no such work");
             assert_eq!(over.test, CpuTest::Terms);
         }
@@ -285,7 +282,8 @@ mod tests {
             for k in 0..40 {
                 let lot = lot[(at * 41 + k) % lot.len()];
                 // Early turns come late, and the others at once: they fall together.
-                let late = if lot % 3 > 0 { work.jitter.as_nanos() } else { lot % (work.jitter.as_nanos() + 1) };
+                let late =
+                    if lot % 3 > 0 { work.jitter.as_nanos() } else { lot % (work.jitter.as_nanos() + 1) };
                 let turn = phase + k as u64 * work.period.as_nanos();
                 let late = if k > 3 { 0 } else { late };
                 coming.push((turn + late, work.whole() as u64));

@@ -30,8 +30,8 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapEvent, RcapInitiation,
-    RcapOutput, Record,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapDenied, RcapEvent,
+    RcapInitiation, RcapOutput, Record,
 };
 use crate::rtip::table::Key;
 use crate::rtip::{HopError, HopEvent, HopSpec};
@@ -122,6 +122,10 @@ impl Node {
         let id = self.lines[0].channels.next_id();
         let via = self.gateways(beyond.via).map_err(RequestError::Across)?;
         let asked = ChannelRequest { via, ..self.request_beyond(request, destination, &beyond) };
+        let work = match self.cpu_to_send_across(destination, &asked) {
+            Ok(work) => work,
+            Err(denied) => return Ok(self.deny_cpu(0, denied)),
+        };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
             across.rcap.establish(now, id, asked)?;
@@ -133,7 +137,9 @@ impl Node {
             across.ends.entry(id).or_insert(end);
             Ok(id)
         });
-        opened.unwrap_or(Ok(id)).map_err(RequestError::Across)
+        let opened = opened.unwrap_or(Ok(id)).map_err(RequestError::Across)?;
+        self.has_cpu_across(opened, work);
+        Ok(opened)
     }
 
     /// The request of a program, as RCAP has it.
@@ -157,7 +163,7 @@ impl Node {
             late_most,
             loss_most,
             packet_max,
-            host_slack: Span::ZERO,
+            host_slack: self.host_delay_to(destination),
             reroute: beyond.reroute.unwrap_or(reroute),
             allows_withdrawn: beyond.allow_withdrawn,
             room: s_max.max(Octets::new(request.traffic.room_octets.into())),
@@ -225,6 +231,15 @@ impl Node {
             self.forget_asked(channel);
         }
         answered
+    }
+
+    /// This node has no CPU for a channel that its program would take; its end is told.
+    pub(super) fn refuse_across(&mut self, now: Instant, channel: ChannelId, denied: RcapDenied) {
+        let Some(key) = self.end_across(channel).map(|end| end.key) else { return };
+        self.tell_across(now, |across| across.rcap.refuse(now, key, denied));
+        if let Some(end) = self.forget_asked(channel) {
+            self.tell_closed(channel, &end, CloseCause::Refused, Tally::default());
+        }
     }
 
     /// A request to a program of this node is over, and RCAP tells nobody.
