@@ -50,6 +50,13 @@ pub struct CpuShare {
     pub within_ns: u64,
 }
 
+impl CpuShare {
+    /// Millionths in words, exactly.
+    pub fn percent(ppm: u64) -> String {
+        format!("{}.{:04} %", ppm / 10_000, ppm % 10_000)
+    }
+}
+
 /// The answer of admission: the promise, and beside it the share of the medium that keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

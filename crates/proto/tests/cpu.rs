@@ -64,15 +64,16 @@ fn check(kind: MediumKind, admits: [bool; 2], at: usize) {
     assert!(denied.needed > denied.most && denied.most == 10_000_000, "{denied:?}");
     let status = pair.node(at).cpu().expect("it admits its CPU");
     assert_eq!(status.channels, open.len());
-    assert!(status.response <= status.delay && status.load_ppm <= 500_000, "{status:?}");
-    let used = status.load_ppm;
+    let used = status.now.expect("all was admitted");
+    assert!(used.response <= status.delay && used.load_ppm <= 500_000, "{status:?}");
     // The receiver that refused listens again.
     let at_close = pair.now;
     pair.node(A).close(at_close, open[0]);
     pair.drain(A);
     pair.run(ms(1_500));
     let now = pair.node(at).cpu().expect("as before");
-    assert!(now.channels == open.len() - 1 && now.load_ppm < used, "{now:?}");
+    let left = now.now.expect("as before");
+    assert!(now.channels == open.len() - 1 && left.load_ppm < used.load_ppm, "{now:?}");
     let again = ask(&mut pair, UNIT);
     assert!(pair.granted(again).is_some(), "{:?}", pair.events.last());
     // A program that dies gives it back by the same release.

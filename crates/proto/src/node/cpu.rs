@@ -42,26 +42,20 @@ pub struct CpuStatus {
     pub channels: usize,
     /// The share for promised work, in millionths.
     pub share_ppm: u32,
-    /// The part that is promised, and the token's.
-    pub load_ppm: u64,
     /// Within so long the work of a unit is to be done.
     pub delay: Span,
-    /// Within so long it is done now, at most.
-    pub response: Span,
+    /// What is promised with the token's part, and the response; or why nothing can be.
+    pub now: Result<Fits, Over>,
 }
 
 impl Node {
     /// The CPU promised to channels; none where no port has the costs of circuits.
     pub fn cpu(&self) -> Option<CpuStatus> {
         let budget = self.cpu_budget()?;
-        let numbers = decide(&budget, self.cpu_works());
-        let (load_ppm, response) = match numbers {
-            Ok(Fits { load_ppm, response }) => (load_ppm, response),
-            // Work that stands was admitted; only a token that costs too much comes to this.
-            Err(_) => (u64::MAX, Span::MAX),
-        };
         let (share_ppm, delay) = (budget.host.share_ppm, budget.delay);
-        Some(CpuStatus { channels: self.cpu_works().count(), share_ppm, load_ppm, delay, response })
+        // Work that stands was admitted; a host whose own work takes too long admits none.
+        let now = decide(&budget, self.cpu_works());
+        Some(CpuStatus { channels: self.cpu_works().count(), share_ppm, delay, now })
     }
 
     /// True if the CPU is admitted for channels of a port.
@@ -110,19 +104,24 @@ impl Node {
         self.lines.iter().any(|line| line.channels.is_at_work(held.channel)) || is_across()
     }
 
+    /// Forgets the work of channels that are over.
+    fn settle_cpu(&mut self) {
+        let mut held = std::mem::take(&mut self.cpu.held);
+        held.retain(|held| self.is_at_work(held));
+        self.cpu.held = held;
+    }
+
     /// Decides on the work of one more channel of a port.
     fn test_cpu(&mut self, work: &Work, tpdu: Octets, unit: Octets) -> Result<(), RcapDenied> {
         let Some(budget) = self.cpu_budget() else { return Ok(()) };
-        let own = self.medium().node_id();
-        let tested = admit_unordered(&budget, self.cpu_works(), work);
-        tested.map(|_| ()).map_err(|over| denied_by(own, &over, tpdu, unit))
+        self.settle_cpu();
+        let standing = self.cpu.held.iter().map(|held| held.work);
+        let tested = admit_unordered(&budget, standing, work);
+        tested.map(|_| ()).map_err(|over| denied_by(self.medium().node_id(), &over, tpdu, unit))
     }
 
     fn keep_cpu(&mut self, channel: ChannelId, port: PortId, work: Work) {
-        let mut held = std::mem::take(&mut self.cpu.held);
-        held.retain(|held| held.channel != channel && self.is_at_work(held));
-        held.push(Held { channel, port, work });
-        self.cpu.held = held;
+        self.cpu.held.push(Held { channel, port, work });
     }
 
     // ---- channels of one segment -----------------------------------------------------------------------
@@ -151,13 +150,14 @@ impl Node {
         denied
     }
 
-    /// The work of a channel of one segment, and its frames. Behind its turn a unit waits for a cycle of its
-    /// pace and one more, and is then on its way, as each medium's bound has it (`rether::bound`).
+    /// The work of a channel of one segment, and its frames. Behind its turn a unit waits for its sender's CPU,
+    /// taken to be as quick as this one, for a cycle of its pace and one more, and is then on its way, as each
+    /// medium's bound has it (`rether::bound`).
     fn own_work(&self, line: usize, unit: Octets, period: Span) -> Option<(Work, Octets)> {
         let (cpu, segment) = (self.lines[line].cpu?, Segment::of(&self.lines[line].port));
         let trt = segment.trt();
         let pace = Pace::of(period, trt).ok().filter(|_| unit > Octets::ZERO)?;
-        let jitter = trt * (pace.cycles() + 2) + segment.host_slack();
+        let jitter = trt * (pace.cycles() + 2) + segment.host_slack() + cpu.delay;
         let tpdu = Octets::new(segment.unit_payload_max());
         Some((Work::of(&cpu.costs, unit, tpdu, pace.period(trt), jitter), tpdu))
     }
@@ -300,6 +300,7 @@ impl Node {
         };
         match &mut event {
             ChannelEvent::Opened { channel, granted, .. }
+            | ChannelEvent::Probed { channel, granted }
             | ChannelEvent::IncomingOpened { channel, granted }
             | ChannelEvent::Changed { channel, granted }
             | ChannelEvent::Rerouted { channel, granted } => share(granted, channel),
