@@ -16,7 +16,6 @@ use rota_node::{
     Beside, CpuSettings, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError,
 };
 use rota_study::calibrate;
-use rota_study::calibrate::file::Calibration;
 use rota_study::quantity::parse_percent;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use rota_wire::MacAddr;
@@ -442,10 +441,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     // Nobody has calibrated an IP network.
     let calibration = args.calibration.as_ref().and_then(|files| files.of(iface));
     if let (Some(path), None) = (calibration, headers) {
-        let calibration = calibrated(&path, iface, mtu, settings.link.rate)?;
-        let link = calibration.link(settings.link);
-        settings = settings.with_link(link);
-        settings.cpu = cpu(args, calibration.circuits)?;
+        settings = calibrated(args, &path, (iface, mtu), settings)?;
     }
     let wrong = |error: SettingsError| Failure::wrong_use(error.to_string());
     // Before the cycle, which must be long enough for so many.
@@ -479,11 +475,18 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     Ok(settings)
 }
 
-/// The costs of an interface, of a file that holds for it.
-fn calibrated(path: &Path, iface: &str, mtu: u16, rate: BitRate) -> Result<Calibration, Failure> {
+/// The settings of an interface with the costs of a file, which has to hold for it.
+fn calibrated(
+    args: &Args,
+    path: &Path,
+    (iface, mtu): (&str, u16),
+    settings: Settings,
+) -> Result<Settings, Failure> {
     let calibration = calibrate::file::read(path)?;
-    calibration.about.check(path, iface, rate, mtu)?;
-    Ok(calibration)
+    let link = settings.link;
+    calibration.about.check(path, iface, link.rate, mtu)?;
+    let cpu = cpu(args, calibration.circuits)?;
+    Ok(Settings { cpu, ..settings.with_link(calibration.link(link)) })
 }
 
 /// The CPU that is promised to channels of an interface.

@@ -284,8 +284,8 @@ fn promised(cpu: CpuStatus) -> String {
         }
         Err(Over { test, needed, most, .. }) => {
             format!(
-                "CPU: nothing can be promised to channels ({test}): {needed} where {most} is allowed, without \
-                 any; measure the costs of circuits again, or give more with --cpu-share or --cpu-delay"
+                "CPU: none can be promised to channels ({test}): it would be {needed}, and {most} is \
+                 allowed; measure the costs of circuits again, or give more by --cpu-share or --cpu-delay"
             )
         }
     }

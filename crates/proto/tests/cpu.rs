@@ -1,7 +1,7 @@
 //! The CPU of both nodes is admitted for a channel of one segment, where its costs are known
 //! (TRANSPORT-5.2-1, TRANSPORT-R58).
 
-use super::pair::{A, B, Pair, both, ms, node_id, settings};
+use super::pair::{A, B, Pair, ms, node_id, settings};
 use rota_admission::cpu::Costs;
 use rota_contract::{CloseCause, CpuShare};
 use rota_proto::rcap::RcapTest;
@@ -9,6 +9,7 @@ use rota_proto::{ChannelEvent, ChannelId, CpuSettings, MediumKind, Settings};
 use rota_units::Span;
 use rota_wire::RcapDenied;
 
+const BOTH: [MediumKind; 2] = [MediumKind::Rether, MediumKind::Link];
 const UNIT: u32 = 1_000;
 const COSTS: Costs = Costs { message: Span::from_micros(900), tpdu: Span::from_micros(40), octet_ps: 10_000 };
 
@@ -87,17 +88,21 @@ fn check(kind: MediumKind, admits: [bool; 2], at: usize) {
     assert_eq!(pair.node(at).own_channels().count(), 0);
 }
 
-fn a_sender_without_cpu_refuses_with_both_numbers(kind: MediumKind) {
-    check(kind, [true, false], A);
+#[test]
+fn a_sender_without_cpu_refuses_with_both_numbers() {
+    BOTH.into_iter().for_each(|kind| check(kind, [true, false], A));
 }
 
-fn a_receiver_without_cpu_refuses_with_both_numbers(kind: MediumKind) {
-    check(kind, [false, true], B);
+#[test]
+fn a_receiver_without_cpu_refuses_with_both_numbers() {
+    BOTH.into_iter().for_each(|kind| check(kind, [false, true], B));
 }
 
 /// The nearest unit that a refusal names opens, and one more octet is refused again.
-fn the_nearest_request_fits_and_no_larger_one(kind: MediumKind) {
-    for (admits, at) in [([true, false], A), ([false, true], B)] {
+#[test]
+fn the_nearest_request_fits_and_no_larger_one() {
+    let ends = [([true, false], A), ([false, true], B)];
+    for (kind, (admits, at)) in BOTH.into_iter().flat_map(|kind| ends.map(|end| (kind, end))) {
         let mut pair = pair(kind, admits);
         let large = ask(&mut pair, 60_000);
         let (refused, _) = denied(&pair, large).unwrap_or_else(|| panic!("{:?}", pair.events.last()));
@@ -112,7 +117,12 @@ fn the_nearest_request_fits_and_no_larger_one(kind: MediumKind) {
 }
 
 /// The sender's bound contains its host, and its certificate states that as the host's part.
-fn the_contract_states_the_cpu_and_the_certificate_the_senders_host(kind: MediumKind) {
+#[test]
+fn the_contract_states_the_cpu_and_the_certificate_the_senders_host() {
+    BOTH.into_iter().for_each(states_the_cpu);
+}
+
+fn states_the_cpu(kind: MediumKind) {
     let mut plain = pair(kind, [false, false]);
     let (channel, without) = plain.open(UNIT);
     assert_eq!((without.cpu, plain.node(A).cpu()), (None, None));
@@ -134,13 +144,6 @@ fn the_contract_states_the_cpu_and_the_certificate_the_senders_host(kind: Medium
     let received = received.expect("it is open there");
     assert_eq!((received.bound(), received.cpu), (with.bound(), Some(share)));
 }
-
-both!(
-    a_sender_without_cpu_refuses_with_both_numbers,
-    a_receiver_without_cpu_refuses_with_both_numbers,
-    the_nearest_request_fits_and_no_larger_one,
-    the_contract_states_the_cpu_and_the_certificate_the_senders_host,
-);
 
 /// A node of a version before this one hears that admission refused, and no cause that it takes for silence.
 #[test]

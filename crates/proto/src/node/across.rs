@@ -30,8 +30,8 @@ use crate::across::{
 use crate::channels::{ChannelEvent, OpenRequest, RequestError};
 use crate::io::{ChannelId, Destination, PortId, Way};
 use crate::rcap::{
-    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapDenied, RcapEvent,
-    RcapInitiation, RcapOutput, Record,
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, Nodes, Promise, RcapEvent, RcapInitiation,
+    RcapOutput, Record,
 };
 use crate::rtip::table::Key;
 use crate::rtip::{HopError, HopEvent, HopSpec};
@@ -85,7 +85,7 @@ pub struct Beyond {
 const STEPS: usize = 10_000;
 
 impl Node {
-    fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
+    pub(super) fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
         self.assert_drained();
         let answer = tell(self.across.as_mut()?);
         if self.across.as_mut().is_some_and(|across| across.looks_for_ways(now)) {
@@ -233,17 +233,8 @@ impl Node {
         answered
     }
 
-    /// This node has no CPU for a channel that its program would take; its end is told.
-    pub(super) fn refuse_across(&mut self, now: Instant, channel: ChannelId, denied: RcapDenied) {
-        let Some(key) = self.end_across(channel).map(|end| end.key) else { return };
-        self.tell_across(now, |across| across.rcap.refuse(now, key, denied));
-        if let Some(end) = self.forget_asked(channel) {
-            self.tell_closed(channel, &end, CloseCause::Refused, Tally::default());
-        }
-    }
-
     /// A request to a program of this node is over, and RCAP tells nobody.
-    fn forget_asked(&mut self, channel: ChannelId) -> Option<End> {
+    pub(super) fn forget_asked(&mut self, channel: ChannelId) -> Option<End> {
         let is_asked = |end: &&End| !end.sending && end.state == State::Asked;
         self.end_across(channel).filter(is_asked)?;
         self.forget_end(channel)
@@ -267,7 +258,7 @@ impl Node {
     }
 
     /// The parent is told that an end is over.
-    fn tell_closed(&mut self, channel: ChannelId, end: &End, cause: CloseCause, tally: Tally) {
+    pub(super) fn tell_closed(&mut self, channel: ChannelId, end: &End, cause: CloseCause, tally: Tally) {
         let listener = end.unopened_listener().map(|listener| listener.id);
         // Beyond the segment nobody states units afterwards.
         let (stated, awaits) = (None, false);

@@ -17,7 +17,7 @@ use crate::settings::CpuSettings;
 use rota_admission::cpu::{Budget, CpuTest, Fits, Host, Over, Work, admit_unordered, decide};
 use rota_admission::subnet::payload_max;
 use rota_admission::{LinkModel, Pace};
-use rota_contract::{CpuShare, Granted, NodeId};
+use rota_contract::{CloseCause, CpuShare, Granted, NodeId, Tally};
 use rota_medium::door::MediumKind;
 use rota_units::{Instant, Octets, Span};
 use rota_wire::{RcapDenied, RcapTest};
@@ -150,9 +150,9 @@ impl Node {
         denied
     }
 
-    /// The work of a channel of one segment, and its frames. Behind its turn a unit waits for its sender's CPU,
-    /// taken to be as quick as this one, for a cycle of its pace and one more, and is then on its way, as each
-    /// medium's bound has it (`rether::bound`).
+    /// The work of a channel of one segment, and its frames. Behind its turn a unit waits for its sender's
+    /// CPU, which is taken to be as quick as this one, and for a cycle of its pace and one more. Then it is
+    /// on its way, as each medium's bound has it (`rether::bound`).
     fn own_work(&self, line: usize, unit: Octets, period: Span) -> Option<(Work, Octets)> {
         let (cpu, segment) = (self.lines[line].cpu?, Segment::of(&self.lines[line].port));
         let trt = segment.trt();
@@ -283,6 +283,15 @@ impl Node {
                 self.refuse_across(now, channel, denied);
                 false
             }
+        }
+    }
+
+    /// This node has no CPU for a channel that its program would take; its end is told.
+    fn refuse_across(&mut self, now: Instant, channel: ChannelId, denied: RcapDenied) {
+        let Some(key) = self.end_across(channel).map(|end| end.key) else { return };
+        self.tell_across(now, |across| across.rcap.refuse(now, key, denied));
+        if let Some(end) = self.forget_asked(channel) {
+            self.tell_closed(channel, &end, CloseCause::Refused, Tally::default());
         }
     }
 
