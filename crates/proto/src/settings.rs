@@ -25,7 +25,7 @@ pub struct Settings {
 /// The CPU that a node gives to its channels. Of several ports it gives the least share and the least delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuSettings {
-    /// What circuits cost, as `rota calibrate` measures it.
+    /// The costs of circuits, as `rota calibrate` measures them.
     pub costs: Costs,
     /// The share of one CPU for promised work, in millionths.
     pub share_ppm: u32,

@@ -218,7 +218,7 @@ fn filled_node(budget: &Budget, costs: &Costs, kinds: &[(u64, Span, Span)]) -> (
     unreachable!("a node that promises without end")
 }
 
-/// The node of these works at so much of the promised load in per cent. Whatever has no promise has work
+/// The node of these works at so much of the promised load in per cent. Clients without a promise have work
 /// without end.
 fn loaded_node(seed: u64, budget: &Budget, works: &[Work], per_cent: u64) -> Plan {
     let mut random = Stream::named(seed, "phases");

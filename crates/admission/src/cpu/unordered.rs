@@ -33,7 +33,7 @@ const FAR: u128 = 64;
 const STEPS_MAX: u32 = 1_000;
 const MILLION: u64 = 1_000_000;
 
-/// What a node gives to promised work.
+/// The CPU that a node gives to promised work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// The share, S, a and p.

@@ -44,7 +44,7 @@ pub struct CpuStatus {
     pub share_ppm: u32,
     /// Within so long the work of a unit is to be done.
     pub delay: Span,
-    /// What is promised with the token's part, and the response; or why nothing can be.
+    /// The part that is promised, with the token's, and the response; or why nothing can be.
     pub now: Result<Fits, Over>,
 }
 
@@ -68,7 +68,7 @@ impl Node {
         self.cpu.held.iter().filter(|held| self.is_at_work(held)).map(|held| held.work)
     }
 
-    /// What this node gives to promised work.
+    /// The CPU that this node gives to promised work.
     pub fn cpu_budget(&self) -> Option<Budget> {
         let of = |line: &super::Line| Some((line.cpu?, line.port.medium().settings().link));
         let mut ports = self.lines.iter().filter_map(of);
