@@ -282,8 +282,11 @@ mod tests {
             for k in 0..40 {
                 let lot = lot[(at * 41 + k) % lot.len()];
                 // Early turns come late, and the others at once: they fall together.
-                let late =
-                    if lot % 3 > 0 { work.jitter.as_nanos() } else { lot % (work.jitter.as_nanos() + 1) };
+                let late = if !lot.is_multiple_of(3) {
+                    work.jitter.as_nanos()
+                } else {
+                    lot % (work.jitter.as_nanos() + 1)
+                };
                 let turn = phase + k as u64 * work.period.as_nanos();
                 let late = if k > 3 { 0 } else { late };
                 coming.push((turn + late, work.whole() as u64));
