@@ -7,12 +7,16 @@ mod ports;
 mod tunnels;
 
 use ports::PerPort;
+use rota_admission::NrtPolicy;
+use rota_admission::cpu::Costs;
 use rota_admission::rtip::{Discipline, Hold, LevelBounds, Scheduler};
-use rota_admission::{LinkModel, NrtPolicy};
 use rota_answer::{Exit, Failure, Format};
 use rota_node::log::{LevelFilter, Log};
-use rota_node::{Beside, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError};
+use rota_node::{
+    Beside, CpuSettings, Guests, KeptNodeId, NodeSpec, Quota, SegmentKey, Settings, SettingsError,
+};
 use rota_study::calibrate;
+use rota_study::quantity::parse_percent;
 use rota_units::{BitRate, Octets, Span, parse_octets, parse_rate, parse_span};
 use rota_wire::MacAddr;
 use std::path::{Path, PathBuf};
@@ -27,6 +31,7 @@ const KEY_FILE: &str = "/etc/rota/segment.key";
 const REPORT_MIN: Span = Span::from_millis(100);
 /// Nodes keep the end of a receiver for so long, and two seconds more.
 const REROUTE_MAX: Span = Span::from_nanos(rota_wire::RCAP_REROUTE_MAX_NS);
+const CPU_DELAY_MAX: Span = Span::from_millis(1_000);
 const DEATH_MAX: Span = Span::from_millis(60_000);
 /// Header and check sequence of a frame: a buffer that is smaller than a full one would hold nothing.
 const FRAME_OCTETS: u64 = 18;
@@ -112,6 +117,14 @@ pub struct Args {
     /// segment. One for each interface: eth0=FILE,eth1=FILE
     #[arg(long, env = "ROTA_CALIBRATION", value_parser = ports::calibrations, value_name = "FILE")]
     calibration: Option<PerPort<PathBuf>>,
+    /// The share of one CPU that is promised to channels, 95% at most, where the calibration has the costs of
+    /// circuits; 0% promises none and refuses nothing for want of it
+    #[arg(long, env = "ROTA_CPU_SHARE", value_parser = share, value_name = "PERCENT")]
+    cpu_share: Option<u32>,
+    /// Within what time the work of this host for a unit of a channel is to be done; 10ms otherwise. The
+    /// bound of a channel that is sent here contains it
+    #[arg(long, env = "ROTA_CPU_DELAY", value_parser = parse_span, value_name = "TIME")]
+    cpu_delay: Option<Span>,
     /// The longest that ordinary traffic may wait for the token: exactly the time that this takes is set
     /// aside in each cycle, instead of what 500 ms take and at least 5 %; the same on all stations
     #[arg(long, value_parser = parse_span, value_name = "TIME")]
@@ -242,6 +255,12 @@ fn llc_peer(text: &str) -> Result<(u8, MacAddr), String> {
     let node = node.parse().ok().filter(|node| (1..=254).contains(node)).ok_or_else(wrong)?;
     let mac: MacAddr = mac.parse().map_err(|()| wrong())?;
     if mac.is_group() { Err(format!("{mac} is a group, not a station")) } else { Ok((node, mac)) }
+}
+
+/// A share of the CPU, in millionths. The kernel takes the rest from real-time threads.
+fn share(text: &str) -> Result<u32, String> {
+    let percent = parse_percent(text).ok().filter(|percent| *percent <= 95);
+    percent.map(|percent| u32::from(percent) * 10_000).ok_or(format!("'{text}' is no share; write 0% to 95%"))
 }
 
 fn nrt_policy(text: &str) -> Result<NrtPolicy, String> {
@@ -422,8 +441,7 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     // Nobody has calibrated an IP network.
     let calibration = args.calibration.as_ref().and_then(|files| files.of(iface));
     if let (Some(path), None) = (calibration, headers) {
-        let link = calibrated(&path, iface, mtu, settings.link)?;
-        settings = settings.with_link(link);
+        settings = calibrated(args, &path, (iface, mtu), settings)?;
     }
     let wrong = |error: SettingsError| Failure::wrong_use(error.to_string());
     // Before the cycle, which must be long enough for so many.
@@ -457,11 +475,30 @@ fn settings(args: &Args, iface: &str, rate: BitRate, carrier: Carrier) -> Result
     Ok(settings)
 }
 
-/// The link of an interface with the costs of a file that holds for it.
-fn calibrated(path: &Path, iface: &str, mtu: u16, link: LinkModel) -> Result<LinkModel, Failure> {
+/// The settings of an interface with the costs of a file, which has to hold for it.
+fn calibrated(
+    args: &Args,
+    path: &Path,
+    (iface, mtu): (&str, u16),
+    settings: Settings,
+) -> Result<Settings, Failure> {
     let calibration = calibrate::file::read(path)?;
+    let link = settings.link;
     calibration.about.check(path, iface, link.rate, mtu)?;
-    Ok(calibration.link(link))
+    let cpu = cpu(args, calibration.circuits)?;
+    Ok(Settings { cpu, ..settings.with_link(calibration.link(link)) })
+}
+
+/// The CPU that is promised to channels of an interface.
+fn cpu(args: &Args, costs: Option<Costs>) -> Result<Option<CpuSettings>, Failure> {
+    let delay = args.cpu_delay.unwrap_or(CpuSettings::DELAY);
+    if delay == Span::ZERO || delay > CPU_DELAY_MAX {
+        let sentence = format!("--cpu-delay {delay}: the work of a unit may take 1ns to {CPU_DELAY_MAX}");
+        return Err(Failure::wrong_use(sentence));
+    }
+    let share_ppm = args.cpu_share.unwrap_or(CpuSettings::SHARE_PPM);
+    let costs = costs.filter(|_| share_ppm > 0);
+    Ok(costs.map(|costs| CpuSettings { costs, share_ppm, delay }))
 }
 
 fn quota(args: &Args) -> Quota {

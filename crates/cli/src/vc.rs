@@ -1,7 +1,7 @@
 //! `rota vc`: the circuits of this node.
 
 use rota::vc::{CarriedInfo, CircuitInfo, CircuitNow, CircuitStage, list};
-use rota::{ControlName, Span};
+use rota::{ControlName, CpuShare, Span};
 use rota_answer::{Exit, Failure, Format, outln};
 use serde_json::{Value, json};
 
@@ -111,13 +111,21 @@ fn show_one(info: &CircuitInfo, format: Format) {
 }
 
 fn show_carried(info: &CircuitInfo, carried: &CarriedInfo) {
-    let CarriedInfo { channel, bound_ns, period_ns, late } = *carried;
+    let CarriedInfo { channel, bound_ns, period_ns, late, cpu } = *carried;
     let (bound, period) = (Span::from_nanos(bound_ns).printed_up(), Span::from_nanos(period_ns));
     let CircuitInfo { circuit, service, octets, tpdus, tpdus_lost, .. } = info;
     outln!("circuit {circuit} {}, service {service}", way(info));
     outln!("  guaranteed, carried by channel {channel}; 'rota channel show {channel}' has each hop");
     outln!("  one TPDU of {octets} octets each {period}, within {bound}");
     outln!("  TPDUs     {tpdus}, late {late}, lost {tpdus_lost}");
+    match cpu {
+        Some(CpuShare { load_ppm, within_ns }) => {
+            let within = Span::from_nanos(within_ns).printed_up();
+            let part = CpuShare::percent(load_ppm.into());
+            outln!("  CPU       {part} of one here, the work of a TPDU done within {within}");
+        }
+        None => outln!("  CPU       not admitted here"),
+    }
 }
 
 /// The fields that a node cannot know of a circuit that a channel carries.
@@ -132,6 +140,7 @@ fn document(info: &CircuitInfo) -> Value {
         "bound_ns": info.channel.map(|carried| carried.bound_ns),
         "period_ns": info.channel.map(|carried| carried.period_ns),
         "late": info.channel.map(|carried| carried.late),
+        "cpu": info.channel.and_then(|carried| carried.cpu),
         "circuit": info.circuit,
         "role": if info.sends { "sender" } else { "receiver" },
         "peer": info.peer,

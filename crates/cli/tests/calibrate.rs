@@ -88,6 +88,67 @@ fn a_gateway_between_two_rates_has_a_calibration_for_each_interface() {
     eventually(PATIENCE, know_each_other).unwrap_or_else(|| panic!("{}", lab.status("gateway")));
 }
 
+/// TRANSPORT-5.2-1: the receiver's CPU has room for one circuit, and the sender's for many.
+#[test]
+fn a_guaranteed_circuit_takes_cpu_and_one_more_is_refused_with_the_numbers_until_it_ends() {
+    let Some(lab) = Lab::without_nodes("cpu", 3, &[]) else { return };
+    let measured = std::fs::read_to_string(testdata("measured/calibration-10mbit.toml")).unwrap();
+    let calibrated = |name: &str, message: &str| {
+        let circuits = format!("[circuits]\nmessage = \"{message}\"\ntpdu = \"50us\"\noctet-ps = 1000\n");
+        std::fs::write(lab.file(name), measured.replace("[measured]\n", &(circuits + "[measured]\n")))
+            .unwrap();
+        vec!["--calibration".to_owned(), lab.file(name).display().to_string()]
+    };
+    std::fs::write(lab.file("bare"), &measured).unwrap();
+    let bare = ["--calibration".to_owned(), lab.file("bare").display().to_string()];
+    // The costs of circuits are each station's own affair: all three form one segment.
+    let _nodes = [
+        lab.start_node(1, &calibrated("quick", "10us")),
+        lab.start_node(2, &calibrated("slow", "2ms")),
+        lab.start_node(3, &bare),
+    ];
+    lab.wait_for_members();
+    let note = |k: u8, words: &str| {
+        lab.wait_for_status(k, words, |status| status["notes"].to_string().contains(words))
+    };
+    note(3, "the CPU is not admitted for channels: no file with the costs of circuits was given");
+    let status = note(2, "is promised, with the token's part, to 0 ends of channels");
+    assert_eq!(status["extra"]["cpu"]["within_ns"], 10_000_000, "{status}");
+
+    let listen = |service: &str| {
+        let receiver = lab.start(2, &["pipe", "--listen", service]);
+        receiver.wait_for_word("listening");
+        receiver
+    };
+    let send = |service: &str| {
+        let words = format!("exec {ROTA} pipe --to n2 --service {service} --class guaranteed --rate 100kbit");
+        common::Program::start(lab.exec(1, &["sh", "-c", &(words + " < /dev/zero")]))
+    };
+    let _receivers = [listen("7"), listen("8")];
+    let first = send("7");
+    first.wait_for_word("open:");
+    note(2, "to 1 end of a channel");
+    let shown = |k: u8| {
+        let list = lab.rota(k, &["vc", "list", "--json"]).well().json();
+        let circuit = list["circuits"][0]["circuit"].to_string();
+        let text = lab.rota(k, &["vc", "show", circuit.trim_matches('"')]).well().out;
+        (list["circuits"][0]["cpu"].clone(), text)
+    };
+    let (cpu, text) = shown(2);
+    assert!(cpu["load_ppm"].as_u64() > Some(45_000) && cpu["within_ns"] == 10_000_000, "{cpu}");
+    assert!(text.contains("% of one here, the work of a TPDU done within 10 ms"), "{text}");
+
+    let refused = send("8").finish();
+    assert_eq!(refused.code(), 3, "{}", refused.err);
+    for part in ["node n2 refuses (CpuResponse): the CPU would not be done", "and 10 ms is allowed"] {
+        assert!(refused.err.contains(part), "{part}: {}", refused.err);
+    }
+    // Its program dies: nothing is left of it, and another one has the CPU.
+    drop(first);
+    note(2, "to 0 ends of channels");
+    send("8").wait_for_word("open:");
+}
+
 #[test]
 fn what_is_no_calibration_is_refused_in_one_sentence() {
     let folder = std::env::temp_dir().join(format!("rota-calibration-{}", std::process::id()));

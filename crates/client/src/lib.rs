@@ -62,8 +62,8 @@ pub use rota_contract::{
     GroupName, PartitionName, Statistical, Via, parse_probability,
 };
 pub use rota_contract::{
-    ChannelId, CloseCause, Contract, Granted, Mismatch, ModeName, NodeId, NodeName, RetherShare, Tally,
-    TrafficSpec, Withdrawn,
+    ChannelId, CloseCause, Contract, CpuShare, Granted, Mismatch, ModeName, NodeId, NodeName, RetherShare,
+    Tally, TrafficSpec, Withdrawn,
 };
 pub use rota_shm::control::{
     CauseInfo, ChannelDetail, ChannelInfo, ControlName, ControlNameError, DestinationInfo, EndInfo,

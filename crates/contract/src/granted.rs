@@ -40,6 +40,23 @@ pub struct RetherShare {
     pub reserved_cycles: u16,
 }
 
+/// The CPU of this host that is promised to a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct CpuShare {
+    /// The part of one CPU that its work takes, in millionths.
+    pub load_ppm: u32,
+    /// Within so long the work of a unit is done here. At the sender the bound contains it.
+    pub within_ns: u64,
+}
+
+impl CpuShare {
+    /// Millionths in words, exactly.
+    pub fn percent(ppm: u64) -> String {
+        format!("{}.{:04} %", ppm / 10_000, ppm % 10_000)
+    }
+}
+
 /// The answer of admission: the promise, and beside it the share of the medium that keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -64,6 +81,9 @@ pub struct Granted {
     /// it has left this node. None on one segment.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub leaves_within_ns: Option<u64>,
+    /// The CPU of this host; none where it is not admitted.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub cpu: Option<CpuShare>,
 }
 
 impl Granted {

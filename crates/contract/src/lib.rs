@@ -30,7 +30,7 @@ mod withdrawn;
 pub use cause::CloseCause;
 pub use channel_id::ChannelId;
 pub use circuit::{CircuitClass, CircuitStage, CircuitWait, FlowName};
-pub use granted::{Contract, Granted, RetherShare};
+pub use granted::{Contract, CpuShare, Granted, RetherShare};
 pub use group::{BadGroupName, Group, GroupKey, GroupName};
 pub use message::{MessageFailure, MessageOutcome};
 pub use mismatch::Mismatch;

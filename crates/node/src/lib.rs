@@ -64,7 +64,7 @@ use rota_driver::gate::GateHelper;
 use rota_driver::outsiders::Outsiders;
 use rota_driver::realtime::Realtime;
 use rota_driver::tunnel::Trouble;
-pub use rota_proto::LlcSettings;
+pub use rota_proto::{CpuSettings, LlcSettings};
 pub use rota_proto::{MediumKind, PORTS_MAX, STATIONS_MAX, STATIONS_STATED, Settings, SettingsError};
 use rota_shm::control::{ControlName, SocketError};
 use rota_shm::{MemoryError, TraceFile};

@@ -10,12 +10,14 @@ use crate::privileges::Privileges;
 use crate::queues::Queues;
 use crate::quota::Quota;
 use hdrhistogram::Histogram;
-use rota_contract::{ChannelId, NodeId};
+use rota_admission::cpu::{Fits, Over};
+use rota_contract::{ChannelId, CpuShare, NodeId};
 use rota_driver::realtime::Realtime;
 use rota_driver::stall::StallEvent;
 use rota_driver::tunnel::Trouble;
 use rota_proto::{
-    ChannelDetail, GroupStatus, LlcSettings, PartitionStatus, PortId, Settings, Status, TimersInForce,
+    ChannelDetail, CpuStatus, GroupStatus, LlcSettings, PartitionStatus, PortId, Settings, Status,
+    TimersInForce,
 };
 use rota_shm::control::{
     GroupInfo, LlcInfo, MemberInfo, PartitionInfo, PortInfo, ReservationInfo, StatusInfo, TokenInfo,
@@ -200,6 +202,8 @@ pub(crate) struct PortCopy {
     pub(crate) holds: u64,
     pub(crate) timers: TimersInForce,
     pub(crate) members: Vec<MemberCopy>,
+    /// The CPU is admitted for its channels.
+    pub(crate) admits_cpu: bool,
 }
 
 impl PortCopy {
@@ -244,7 +248,17 @@ impl PortCopy {
         let absent = tunnel.filter(|_| self.members.is_empty()).map(Trouble::unreachable);
         let of_tunnel = tunnel.map(Trouble::what).into_iter().chain(absent);
         let of_tunnel = of_tunnel.chain(tunnel.and_then(Trouble::too_long));
-        contested.chain(refused).chain(of_tunnel).map(|note| facts.of_port(self.port, note)).collect()
+        let no_cpu = (!self.admits_cpu).then(|| {
+            "the CPU is not admitted for channels: no file with the costs of circuits was given \
+             (--calibration), or no share (--cpu-share)"
+                .to_owned()
+        });
+        contested
+            .chain(refused)
+            .chain(of_tunnel)
+            .chain(no_cpu)
+            .map(|note| facts.of_port(self.port, note))
+            .collect()
     }
 
     fn contested(&self, mac: MacAddr, facts: &Facts) -> String {
@@ -253,6 +267,40 @@ impl PortCopy {
         let sentence = rota_shm::StationRow::contested_sentence(mac, name.unwrap_or(&facts.name), astray);
         format!("{sentence}; {}", "frames for it go to its group address meanwhile")
     }
+}
+
+/// The CPU that channels have, in words.
+fn promised(cpu: CpuStatus) -> String {
+    let CpuStatus { channels, share_ppm, delay, now } = cpu;
+    match now {
+        Ok(Fits { load_ppm, response }) => {
+            let (load, share) = (CpuShare::percent(load_ppm), CpuShare::percent(share_ppm.into()));
+            let ends = if channels == 1 { "end of a channel" } else { "ends of channels" };
+            let response = response.printed_up();
+            format!(
+                "CPU: {load} of the {share} for channels is promised, with the token's part, to {channels} \
+                 {ends}; the work of a unit is done within {response}, and may take {delay}"
+            )
+        }
+        Err(Over { test, needed, most, .. }) => {
+            format!(
+                "CPU: none can be promised to channels ({test}): it would be {needed}, and {most} is \
+                 allowed; measure the costs of circuits again, or give more by --cpu-share or --cpu-delay"
+            )
+        }
+    }
+}
+
+/// The same in numbers.
+fn cpu_numbers(cpu: CpuStatus) -> serde_json::Value {
+    let CpuStatus { channels, share_ppm, delay, now } = cpu;
+    json!({
+        "channels": channels,
+        "share_ppm": share_ppm,
+        "load_ppm": now.map_or(None, |fits| Some(fits.load_ppm)),
+        "within_ns": delay.as_nanos(),
+        "response_ns": now.map_or(None, |fits| Some(fits.response.as_nanos())),
+    })
 }
 
 /// A copy of what the data thread knows.
@@ -274,6 +322,8 @@ pub(crate) struct Snapshot {
     pub(crate) many_strangers: bool,
     /// Of each channel its sender's number, whether it is sent here, and its units so far.
     pub(crate) units: Vec<(ChannelId, bool, u64)>,
+    /// The CPU that is promised; none where it is not admitted.
+    pub(crate) cpu: Option<CpuStatus>,
     /// Of the channels that were asked for, each hop.
     pub(crate) details: Vec<(ChannelId, ChannelDetail)>,
 }
@@ -316,6 +366,7 @@ impl Snapshot {
         notes.extend(guardians.map(|guardian| format!("guardian: {}", guardian.state())));
         notes.extend(self.lost.iter().cloned());
         notes.extend(crate::stood::note(&self.stalls, rota_driver::clock::now()));
+        notes.extend(self.cpu.map(promised));
         notes.extend(self.shut_out.iter().map(|mac| {
             format!(
                 "{mac} sends more than 640 frames a second that no key proves; the kernel drops them here"
@@ -375,6 +426,7 @@ impl Snapshot {
                 },
             },
             "stalls": stalls,
+            "cpu": self.cpu.map(cpu_numbers),
         })
     }
 }

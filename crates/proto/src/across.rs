@@ -415,6 +415,7 @@ pub(crate) fn granted(request: &ChannelRequest, bound: Span) -> Granted {
         statistical: statistical(request),
         group: request.group,
         leaves_within_ns: None,
+        cpu: None,
     }
 }
 
@@ -493,8 +494,7 @@ mod tests {
     }
 
     fn granted(contract: Contract) -> Granted {
-        let (rether, withdrawn, statistical, group, leaves_within_ns) = (None, None, None, None, None);
-        Granted { contract, rether, withdrawn, statistical, group, leaves_within_ns }
+        Granted { contract, ..Granted::default() }
     }
 
     /// A longer bound than the opening one is no reason for more buffers than the receiver's memory has.

@@ -11,6 +11,7 @@
 
 mod apart;
 mod astray;
+mod cpu;
 mod decline;
 mod doubt;
 mod ended;
@@ -234,6 +235,7 @@ impl Channels {
             asked: AskedTerms::default(),
             grant: None,
             reach: reach::Reach::default(),
+            host: Span::ZERO,
         };
         self.outgoing.push(outgoing);
         self.tick(now, segment);

@@ -41,8 +41,8 @@ pub use llc::{
     MESSAGE_OCTETS_MAX, MessageDelivery, MessagePart,
 };
 pub use node::{
-    Beyond, ChannelDetail, CircuitOpenError, Facing, Found, Holdings, Node, NotFound, PORTS_MAX, PortSpec,
-    PortsError, ReceiverDetail, Timer,
+    Beyond, ChannelDetail, CircuitOpenError, CpuStatus, Facing, Found, Holdings, Node, NotFound, PORTS_MAX,
+    PortSpec, PortsError, ReceiverDetail, Timer,
 };
 pub use port::{GroupStatus, Medium, NODE_FRAMES, NODE_LEVEL, PartitionStatus, Port, PortTally, Status};
 pub use report::{CHANNELS_KEPT, HeardChannel, HeardStation, HostSigns, Reports};
@@ -56,4 +56,4 @@ pub use rota_medium::rether::{HOLD_OFF_MAX, HeldOff, Refused};
 pub use rota_medium::{Counters, Excluded, Member, ModeName, SettingsError, TRT_30_HZ, TimersInForce};
 pub use rota_medium::{Difference, Mismatched, ROTATION_PLACES, Rotation};
 pub use rota_medium::{STATIONS_MAX, STATIONS_STATED, Why, WillName};
-pub use settings::Settings;
+pub use settings::{CpuSettings, Settings};

@@ -12,6 +12,7 @@ mod across;
 mod apart;
 pub(crate) mod carry;
 mod circuits;
+mod cpu;
 pub(crate) mod detail;
 mod fan;
 mod holdings;
@@ -36,6 +37,8 @@ use crate::settings::Settings;
 pub use across::{Beyond, ReceiverDetail};
 pub use apart::Facing;
 pub use circuits::CircuitOpenError;
+use cpu::Cpu;
+pub use cpu::CpuStatus;
 pub use detail::ChannelDetail;
 pub use holdings::Holdings;
 use line::Line;
@@ -86,6 +89,7 @@ pub struct Node {
     hops: Table,
     /// The channels across segments, where this node takes part in them.
     across: Option<Box<Across>>,
+    cpu: Cpu,
     /// The newest poll answered with something to do, so that another one must follow.
     is_draining: bool,
 }
@@ -251,7 +255,9 @@ impl Node {
     pub fn next_port_event(&mut self) -> Option<(PortId, ChannelEvent)> {
         let of = |line: &mut Line| Some((line.port.id(), line.channels.next_event()?));
         let across = self.across.as_mut().and_then(|across| across.events.pop_front());
-        across.or_else(|| self.orphaned.pop_front()).or_else(|| self.lines.iter_mut().find_map(of))
+        let event = across.or_else(|| self.orphaned.pop_front());
+        let (port, event) = event.or_else(|| self.lines.iter_mut().find_map(of))?;
+        Some((port, self.with_cpu(event)))
     }
 
     // ---- channels -------------------------------------------------------------------------------------
@@ -282,7 +288,12 @@ impl Node {
             return self.open_beyond(now, request, Beyond::default());
         }
         let Route { line, hop } = self.route(way, &request.to)?;
-        self.lines[line].open(now, request, hop, before)
+        let work = match self.cpu_to_send(line, request) {
+            Ok(work) => work,
+            Err(denied) => return Ok(self.deny_cpu(line, denied)),
+        };
+        let opened = self.lines[line].open(now, request, hop, before);
+        opened.inspect(|channel| self.has_cpu(line, *channel, work))
     }
 
     /// Asks for the contract that a channel would be granted. The receiver listens again afterwards; then the
@@ -298,7 +309,12 @@ impl Node {
     ) -> Result<ChannelId, RequestError> {
         self.assert_drained();
         let Route { line, hop } = self.route(way, &request.to)?;
-        self.lines[line].probe(now, request, hop)
+        let work = match self.cpu_to_send(line, request) {
+            Ok(work) => work,
+            Err(denied) => return Ok(self.deny_cpu(line, denied)),
+        };
+        let opened = self.lines[line].probe(now, request, hop);
+        opened.inspect(|channel| self.has_cpu(line, *channel, work))
     }
 
     /// A channel of one segment that was asked for just now opens only if its bound is within these terms;
@@ -338,9 +354,12 @@ impl Node {
     }
 
     /// The units of an incoming channel have a place from now on: its sender may begin. Until then it waits,
-    /// so that no unit comes before there is one. False when there is no such channel (any more): then its
-    /// end was told already, and a place made for it would stay for ever.
+    /// so that no unit comes before there is one. False when there is no such channel (any more), or no CPU
+    /// for it: then its end was told, or is, and a place made for it would stay for ever.
     pub fn accept(&mut self, now: Instant, channel: ChannelId) -> bool {
+        if !self.cpu_to_receive(now, channel) {
+            return false;
+        }
         if let Some(accepted) = self.answer_across(now, channel, true) {
             return accepted;
         }

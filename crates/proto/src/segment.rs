@@ -130,6 +130,11 @@ impl<'a> Segment<'a> {
         self.0.medium().settings().trt
     }
 
+    /// How late the host is, at most, by the costs of the link.
+    pub(crate) fn host_slack(self) -> Span {
+        self.0.medium().settings().link.host_slack
+    }
+
     /// The longest frame, without its header.
     pub(crate) fn mtu(self) -> u16 {
         self.0.medium().settings().link.framing.mtu

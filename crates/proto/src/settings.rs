@@ -3,6 +3,7 @@
 use crate::circuits::CircuitSettings;
 use crate::llc::LlcSettings;
 use rota_admission::LinkModel;
+use rota_admission::cpu::Costs;
 use rota_medium::SettingsError;
 use rota_units::{BitRate, Octets, Span};
 use std::ops::{Deref, DerefMut};
@@ -17,6 +18,31 @@ pub struct Settings {
     pub llc: LlcSettings,
     /// Circuits of the native-mode transport, likewise.
     pub circuits: CircuitSettings,
+    /// The CPU of channels of this port, which is admitted where its costs are known. The port's own affair.
+    pub cpu: Option<CpuSettings>,
+}
+
+/// The CPU that a node gives to its channels. Of several ports it gives the least share and the least delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuSettings {
+    /// The costs of circuits, as `rota calibrate` measures them.
+    pub costs: Costs,
+    /// The share of one CPU for promised work, in millionths.
+    pub share_ppm: u32,
+    /// Within so long the work of a unit is to be done.
+    pub delay: Span,
+}
+
+impl CpuSettings {
+    /// Half of the CPU: the other half is for ordinary traffic and the other circuits.
+    pub const SHARE_PPM: u32 = 500_000;
+    /// A third of the cycle of 30 Hz.
+    pub const DELAY: Span = Span::from_millis(10);
+
+    /// The usual ones at these costs.
+    pub const fn of(costs: Costs) -> Self {
+        Self { costs, share_ppm: Self::SHARE_PPM, delay: Self::DELAY }
+    }
 }
 
 impl Settings {
@@ -90,7 +116,7 @@ impl Settings {
 
 impl From<rota_medium::Settings> for Settings {
     fn from(medium: rota_medium::Settings) -> Self {
-        Self { medium, llc: LlcSettings::default(), circuits: CircuitSettings::NONE }
+        Self { medium, llc: LlcSettings::default(), circuits: CircuitSettings::NONE, cpu: None }
     }
 }
 

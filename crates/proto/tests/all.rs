@@ -8,6 +8,7 @@ mod backup;
 mod change;
 mod circuits;
 mod claims;
+mod cpu;
 mod dense;
 mod dice;
 mod disciplines;

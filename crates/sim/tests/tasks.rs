@@ -1,6 +1,7 @@
 //! The task scheduler on a CPU in virtual time, under the checker of its bound (TRANSPORT-R53 to R56).
 
 use rota_admission::cpu::{Ask, Class, Costs, CpuTest, Host, Promise, Refused, Share, admit, grown};
+use rota_admission::cpu::{Budget, Over, Work, admit_unordered};
 use rota_proto::task::Terms;
 use rota_sim::Stream;
 use rota_sim::tasks::{Finding, Load, Mistake, Plan, Seen, Takes, run};
@@ -30,6 +31,7 @@ fn some(seed: u64) -> Plan {
                     first: us(random.below(500)),
                     deadline: Span::MAX,
                     message: Span::ZERO,
+                    jitter: Span::ZERO,
                 },
             };
             // Classes above that have work without end would leave nothing to see below.
@@ -151,7 +153,8 @@ fn loaded(seed: u64, host: &Host, shares: &[Share], per_cent: u64) -> Plan {
         let Some(Promise { units, period, deadline }) = ask.promise else { return (terms, Load::Endless) };
         let first = Span::from_nanos(random.below(period.as_nanos()));
         let period = Span::from_nanos((period.as_nanos() * 100).div_ceil(per_cent));
-        (terms, Load::Periodic { units, period, first, deadline, message: ask.message })
+        let (message, jitter) = (ask.message, Span::ZERO);
+        (terms, Load::Periodic { units, period, first, deadline, message, jitter })
     };
     let clients = shares.iter().map(client).collect();
     let (above, span) = (host.above, Span::from_millis(1_000));
@@ -200,4 +203,74 @@ fn none_is_late(seed: u64, host: &Host, shares: &[Share], per_cent: u64) -> u64 
         tpdus += if is_promised { got.units } else { 0 };
     }
     tpdus
+}
+
+/// A node whose channels have these octets and periods, filled until one is refused.
+fn filled_node(budget: &Budget, costs: &Costs, kinds: &[(u64, Span, Span)]) -> (Vec<Work>, Over) {
+    let mut works: Vec<Work> = Vec::new();
+    for (octets, period, jitter) in kinds.iter().copied().cycle() {
+        let work = Work::of(costs, Octets::new(octets), Octets::new(1_436), period, jitter);
+        match admit_unordered(budget, works.iter().copied(), &work) {
+            Ok(_) => works.push(work),
+            Err(over) => return (works, over),
+        }
+    }
+    unreachable!("a node that promises without end")
+}
+
+/// The node of these works at so much of the promised load in per cent. Clients without a promise have work
+/// without end.
+fn loaded_node(seed: u64, budget: &Budget, works: &[Work], per_cent: u64) -> Plan {
+    let mut random = Stream::named(seed, "phases");
+    let client = |work: &Work| {
+        let cost = work.unit + work.message;
+        // Turns of any length: the promise holds in any order.
+        let weight = random.between(1, 40) as u16;
+        let first = Span::from_nanos(random.below(work.period.as_nanos()));
+        let period = Span::from_nanos((work.period.as_nanos() * 100).div_ceil(per_cent));
+        let Work { units, message, jitter, .. } = *work;
+        let deadline = budget.delay;
+        (
+            Terms { class: Class::Guaranteed, weight, cost },
+            Load::Periodic { units, period, first, deadline, message, jitter },
+        )
+    };
+    let mut clients: Vec<_> = works.iter().map(client).collect();
+    clients.push((Terms { class: Class::BestEffort, weight: 1, cost: budget.below }, Load::Endless));
+    let (above, span) = (budget.host.above, Span::from_millis(2_000));
+    Plan { clients, takes: Takes::Cost, call_max: 1, above, span, mistake: None }
+}
+
+/// TRANSPORT-R96, TRANSPORT-R97, of the admission that a node asks: at 95 % of what was admitted, and at all
+/// of it, while the network brings the units of all channels together.
+#[test]
+fn what_a_node_admits_runs_without_a_late_unit_and_one_more_is_refused_with_both_numbers() {
+    let costs = Costs { message: us(100), tpdu: us(4), octet_ps: 1_500 };
+    let host = Host { share_ppm: 500_000, slack: Span::ZERO, above: Some((us(50), us(33_333))) };
+    let cycle = us(33_333);
+    let mixed = [(16_679, cycle, cycle * 3), (160, us(16_666), cycle * 3), (1_000, us(8_333), cycle)];
+    for (delay, kinds) in [(us(10_000), &mixed[..]), (us(500_000), &mixed[..]), (us(10_000), &mixed[2..])] {
+        let budget = Budget { host, below: us(106), delay };
+        let (works, over) = filled_node(&budget, &costs, kinds);
+        println!("{} channels, then {:?}: {} of {}", works.len(), over.test, over.needed, over.most);
+        assert!(works.len() > 5 && over.test != CpuTest::Terms && over.needed > over.most);
+        let mut units = 0;
+        for (per_cent, seeds) in [(95, 0..4), (100, 4..8)] {
+            for seed in seeds {
+                let seen = seen(seed, loaded_node(seed, &budget, &works, per_cent));
+                for (got, work) in seen.got.iter().zip(&works) {
+                    assert!(got.late == 0 && got.units > 0, "{work:?}: {got:?}");
+                    assert!(got.longest <= delay, "{work:?}: {} of {delay}", got.longest);
+                    units += got.units;
+                }
+            }
+        }
+        let late = |per_cent| {
+            let seen = seen(1, loaded_node(1, &budget, &works, per_cent));
+            seen.got.iter().map(|got| got.late).sum::<u64>()
+        };
+        let beyond = [200, 400, 800].map(late);
+        println!("{units} promised TPDUs, none late; at 2, 4 and 8 times the load {beyond:?}");
+        assert!(beyond[2] > 0, "a load that was not admitted is late");
+    }
 }

@@ -41,10 +41,12 @@ mod class;
 mod costs;
 mod refused;
 mod response;
+mod unordered;
 
 pub use class::Class;
 pub use costs::Costs;
 pub use refused::{CpuTest, Refused};
+pub use unordered::{Budget, Fits, Over, Work, admit_unordered, decide};
 
 use crate::rtip::load;
 use crate::search::largest;
@@ -176,14 +178,14 @@ pub fn admit(host: &Host, standing: &[Share], ask: &Ask) -> Result<Granted, Refu
     if !ask.is_sound() {
         return Err(Refused::of(CpuTest::Terms, None, None));
     }
-    decide(host, standing, ask).map_err(|refused| Refused {
+    decide_in_turns(host, standing, ask).map_err(|refused| Refused {
         nearest_units: nearest_units(host, standing, ask),
         nearest_period: nearest_period(host, standing, ask),
         ..refused
     })
 }
 
-fn decide(host: &Host, standing: &[Share], ask: &Ask) -> Result<Granted, Refused> {
+fn decide_in_turns(host: &Host, standing: &[Share], ask: &Ask) -> Result<Granted, Refused> {
     let set = Set { host, standing, more: Some(ask) };
     let sum = set.asks().map(|ask| ask.load()).fold(above_load(host), u128::saturating_add);
     let most = load::WHOLE / 1_000_000 * u128::from(host.share_ppm.min(1_000_000));
@@ -246,7 +248,7 @@ fn nearest_units(host: &Host, standing: &[Share], ask: &Ask) -> Option<u32> {
     let promise = ask.promise?;
     let fits = |units: u64| {
         let promise = Some(Promise { units: units as u32, ..promise });
-        decide(host, standing, &Ask { promise, ..*ask }).is_ok()
+        decide_in_turns(host, standing, &Ask { promise, ..*ask }).is_ok()
     };
     if !fits(1) {
         return None;
@@ -260,7 +262,7 @@ fn nearest_period(host: &Host, standing: &[Share], ask: &Ask) -> Option<Span> {
     let longest = PERIOD_MAX.as_nanos();
     let fits = |back: u64| {
         let promise = Some(Promise { period: Span::from_nanos(longest - back), ..promise });
-        decide(host, standing, &Ask { promise, ..*ask }).is_ok()
+        decide_in_turns(host, standing, &Ask { promise, ..*ask }).is_ok()
     };
     if !fits(0) {
         return None;

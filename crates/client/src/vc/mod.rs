@@ -454,6 +454,7 @@ fn of_channel(info: &ChannelInfo) -> CircuitInfo {
             bound_ns: contract.bound_ns,
             period_ns: contract.period_ns,
             late: info.tally.late,
+            cpu: info.contract.cpu,
         }),
     }
 }

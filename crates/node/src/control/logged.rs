@@ -4,7 +4,7 @@ use super::Control;
 use crate::log::{Level, say};
 use crate::rerouting;
 use crate::session::Owned;
-use rota_contract::{CloseCause, Tally, Withdrawn};
+use rota_contract::{CloseCause, CpuShare, Tally, Withdrawn};
 use rota_driver::clock::now;
 use rota_proto::{ChannelEvent, ChannelId, PortId, Stated};
 use rota_shm::StationRow;
@@ -253,6 +253,11 @@ fn shortened(mut notes: impl Iterator<Item = String>) -> Vec<String> {
     shown
 }
 
+/// Nanoseconds, rounded up.
+fn time(nanos: u32) -> String {
+    Span::from_nanos(nanos.into()).printed_up().to_string()
+}
+
 /// The counts of a test that counts, in words.
 fn counts(denied: &RcapDenied) -> String {
     let RcapDenied { needed, most, .. } = *denied;
@@ -266,6 +271,16 @@ fn counts(denied: &RcapDenied) -> String {
             format!(": it would be {}, and {} is allowed", rate(needed), rate(most))
         }
         RcapTest::QuotaChannels => format!(": it would be {needed}, and {most} are allowed"),
+        RcapTest::CpuUtilisation => {
+            let percent = |ppm: u32| CpuShare::percent(ppm.into());
+            format!(": it would be {}, and {} is its share", percent(needed), percent(most))
+        }
+        RcapTest::CpuResponse if needed == u32::MAX => {
+            format!(": it would never be, and {} is allowed", time(most))
+        }
+        RcapTest::CpuResponse => {
+            format!(": it would take {}, and {} is allowed", time(needed), time(most))
+        }
         RcapTest::Room => format!(": {needed} units may wait there, and it holds {most}"),
         _ => format!(": it would bring {needed}, and a share carries {most} at most"),
     }
@@ -392,6 +407,20 @@ mod tests {
             channels.ends_with("as many channels as are allowed: it would be 36, and 32 are allowed"),
             "{channels}"
         );
+        let cpu = |test, needed, most| {
+            denial(&RcapDenied { needed, most, nearest_octets: 9_000, ..denied(test) }, "n2", None, None)
+        };
+        assert_eq!(
+            cpu(RcapTest::CpuUtilisation, 512_345, 500_000),
+            "node n2 refuses (CpuUtilisation): promised work would take more than its share of the CPU: it \
+             would be 51.2345 %, and 50.0000 % is its share; the largest S_max that fits is 9000 octets"
+        );
+        assert_eq!(
+            cpu(RcapTest::CpuResponse, 10_245_488, 10_000_000),
+            "node n2 refuses (CpuResponse): the CPU would not be done with a unit in time: it would take \
+             10.246 ms, and 10 ms is allowed; the largest S_max that fits is 9000 octets"
+        );
+        assert!(cpu(RcapTest::CpuResponse, u32::MAX, 1).contains("never be"));
         assert!(said(RcapTest::Packet, 298, 0).ends_with("the largest packet that fits has 298 octets"));
     }
 

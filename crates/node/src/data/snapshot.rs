@@ -37,6 +37,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 .map(|source| MacAddr(source.mac))
                 .collect(),
             many_strangers: self.ways.iter().any(|way| way.wire.garbage.was_closed(now())),
+            cpu: self.node.cpu(),
             details: Vec::new(),
             units: self.node.own_channels().map(|said| (said.channel, said.sending, said.units)).collect(),
         }
@@ -54,6 +55,7 @@ impl<D: FrameDevice, G: Egress> Data<D, G> {
                 holds: way.wire.counts.holds,
                 timers: medium.timers_in_force(now()),
                 members: members(medium),
+                admits_cpu: self.node.admits_cpu(way.port),
             })
         });
         ports.collect()

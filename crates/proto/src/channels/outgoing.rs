@@ -7,7 +7,7 @@ use crate::io::ChannelId;
 use crate::segment::{Segment, Wants};
 use rota_admission::{Admitted, Pace, Refusal, StandingSlot};
 use rota_contract::{AskedTerms, CloseCause, Granted, NodeId, TrafficSpec};
-use rota_units::Instant;
+use rota_units::{Instant, Span};
 use rota_wire::{MacAddr, RcapDenied, Signal, Verb};
 
 /// A signal is repeated so often.
@@ -155,6 +155,8 @@ pub(super) struct Outgoing {
     pub(super) asked: AskedTerms,
     pub(super) grant: Option<Grant>,
     pub(super) reach: Reach,
+    /// Within so long this host hands a unit over, beside the bound of the medium.
+    pub(super) host: Span,
 }
 
 impl Channels {
@@ -217,7 +219,12 @@ impl Outgoing {
 
     pub(super) fn promise(&mut self, admitted: &Admitted, slots: Vec<StandingSlot>, segment: Segment<'_>) {
         let TrafficSpec { unit_octets_max, period, .. } = self.request.traffic;
-        let mut granted = request::granted(unit_octets_max, period, admitted.bound, self.pace, segment);
+        let bound = admitted.bound + self.host;
+        let mut granted = request::granted(unit_octets_max, period, bound, self.pace, segment);
+        // A unit waits for the host, too.
+        let more = self.host.as_nanos().div_ceil(period.as_nanos().max(1));
+        let more = u16::try_from(more).unwrap_or(u16::MAX);
+        granted.contract.buffers = granted.contract.buffers.saturating_add(more);
         if let Some(share) = &mut granted.rether {
             share.slot_offset_ns = admitted.offset.as_nanos();
             share.tht_ns = admitted.tht.as_nanos();

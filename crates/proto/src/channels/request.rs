@@ -216,6 +216,7 @@ pub(super) fn granted(
         statistical: None,
         group: None,
         leaves_within_ns: None,
+        cpu: None,
     }
 }
 

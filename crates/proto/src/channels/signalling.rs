@@ -45,7 +45,7 @@ impl Channels {
                     self.wants.push(Want::Reserve { channel, asked });
                 }
             }
-            Verb::Refuse => self.on_refuse(from, signal),
+            Verb::Refuse => self.on_refuse(from, signal, segment),
             Verb::OpenedAck => {
                 let channel = self.answered(from, signal);
                 // An answer to an older word does not stand for one to the newest.
@@ -212,12 +212,13 @@ impl Channels {
         self.wants.push(Want::Signal { to: from, signal: self.close_ack(from, signal) });
     }
 
-    pub(super) fn on_refuse(&mut self, from: MacAddr, signal: &Signal) {
+    pub(super) fn on_refuse(&mut self, from: MacAddr, signal: &Signal, segment: Segment<'_>) {
         let meant = |channel: &&mut Outgoing| channel.id == signal.channel && channel.hop == from;
         let Some(channel) = self.outgoing.iter_mut().find(meant) else { return };
         match channel.state {
             Sending::Connecting(_) => {
                 channel.ending.cause = cause::from_wire(signal.code);
+                channel.ending.denied = super::cpu::denied(signal, segment.node_at(from));
                 let id = channel.id;
                 self.tell_shortage(signal);
                 self.reap(|channel| channel.id == id);

@@ -27,6 +27,7 @@ impl Outgoing {
     fn own_share(&self) -> Option<OwnShare> {
         Some(OwnShare {
             granted: self.granted,
+            host: self.host,
             grant: self.grant.clone()?,
             pace: self.pace,
             periodic: self.request.traffic.periodic,

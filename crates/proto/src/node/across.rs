@@ -85,7 +85,7 @@ pub struct Beyond {
 const STEPS: usize = 10_000;
 
 impl Node {
-    fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
+    pub(super) fn tell_across<R>(&mut self, now: Instant, tell: impl FnOnce(&mut Across) -> R) -> Option<R> {
         self.assert_drained();
         let answer = tell(self.across.as_mut()?);
         if self.across.as_mut().is_some_and(|across| across.looks_for_ways(now)) {
@@ -122,6 +122,10 @@ impl Node {
         let id = self.lines[0].channels.next_id();
         let via = self.gateways(beyond.via).map_err(RequestError::Across)?;
         let asked = ChannelRequest { via, ..self.request_beyond(request, destination, &beyond) };
+        let work = match self.cpu_to_send_across(destination, &asked) {
+            Ok(work) => work,
+            Err(denied) => return Ok(self.deny_cpu(0, denied)),
+        };
         let own = self.medium().node_id();
         let opened = self.tell_across(now, |across| {
             across.rcap.establish(now, id, asked)?;
@@ -133,7 +137,9 @@ impl Node {
             across.ends.entry(id).or_insert(end);
             Ok(id)
         });
-        opened.unwrap_or(Ok(id)).map_err(RequestError::Across)
+        let opened = opened.unwrap_or(Ok(id)).map_err(RequestError::Across)?;
+        self.has_cpu_across(opened, work);
+        Ok(opened)
     }
 
     /// The request of a program, as RCAP has it.
@@ -157,7 +163,7 @@ impl Node {
             late_most,
             loss_most,
             packet_max,
-            host_slack: Span::ZERO,
+            host_slack: self.host_delay_to(destination),
             reroute: beyond.reroute.unwrap_or(reroute),
             allows_withdrawn: beyond.allow_withdrawn,
             room: s_max.max(Octets::new(request.traffic.room_octets.into())),
@@ -228,7 +234,7 @@ impl Node {
     }
 
     /// A request to a program of this node is over, and RCAP tells nobody.
-    fn forget_asked(&mut self, channel: ChannelId) -> Option<End> {
+    pub(super) fn forget_asked(&mut self, channel: ChannelId) -> Option<End> {
         let is_asked = |end: &&End| !end.sending && end.state == State::Asked;
         self.end_across(channel).filter(is_asked)?;
         self.forget_end(channel)
@@ -252,7 +258,7 @@ impl Node {
     }
 
     /// The parent is told that an end is over.
-    fn tell_closed(&mut self, channel: ChannelId, end: &End, cause: CloseCause, tally: Tally) {
+    pub(super) fn tell_closed(&mut self, channel: ChannelId, end: &End, cause: CloseCause, tally: Tally) {
         let listener = end.unopened_listener().map(|listener| listener.id);
         // Beyond the segment nobody states units afterwards.
         let (stated, awaits) = (None, false);

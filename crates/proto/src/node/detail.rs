@@ -58,6 +58,8 @@ pub(crate) struct Opened {
 #[derive(Clone, Debug)]
 pub(crate) struct OwnShare {
     pub(crate) granted: Granted,
+    /// How late this host may hand over, which the bound contains.
+    pub(crate) host: Span,
     pub(crate) grant: Grant,
     pub(crate) pace: Pace,
     pub(crate) periodic: bool,
@@ -120,16 +122,17 @@ impl Node {
         let line = self.line_of(channel);
         let share = line.channels.own_share(channel)?;
         let port = &line.port;
-        let OwnShare { granted, asked, units, .. } = share;
+        let OwnShare { granted, host, asked, units, .. } = share;
+        let medium = granted.bound().minus(host);
         let octets = Octets::new(granted.contract.unit_octets_max.into());
         let x_min = granted.period();
         let x_ave = asked.average_of(x_min).max(x_min);
         let interval = asked.interval_of(x_min).max(x_ave);
         let messages = Messages { x_min, x_ave, interval, s_max: octets };
-        let (offer, terms) = part_of_own(port, &share, &messages)
-            .unwrap_or_else(|| (plain_offer(granted.bound()), Vec::new()));
+        let (offer, terms) =
+            part_of_own(port, &share, &messages).unwrap_or_else(|| (plain_offer(medium), Vec::new()));
         let own = port.medium().node_id();
-        let hop = HopOffer { offer, ..hop_offer(granted.bound(), kind_of(port)) };
+        let hop = HopOffer { offer, ..hop_offer(medium, kind_of(port)) };
         let record = Record {
             node: own,
             port: port.id(),
@@ -146,7 +149,7 @@ impl Node {
                 goal,
                 packet_max: octets,
                 octets_least: Octets::new(1),
-                host_slack: Span::ZERO,
+                host_slack: host,
                 // Its source and the master of its segment are taken for right.
                 clocks: Clocks::ONE,
                 life: certificate::Life::ALWAYS,

@@ -12,7 +12,7 @@ use crate::port::Port;
 use crate::report::{HostSigns, Reports};
 use crate::rtip::shares::Shares;
 use crate::segment::{MediumEvent, Segment};
-use crate::settings::Settings;
+use crate::settings::{CpuSettings, Settings};
 use rota_contract::AskedTerms;
 use rota_medium::door::{Deadline, Identity, Place};
 use rota_medium::{Arrived, BODY};
@@ -33,6 +33,7 @@ pub(super) struct Line {
     pub(super) circuits: Circuits,
     /// Its shares for channels across segments.
     pub(super) hops: Shares,
+    pub(super) cpu: Option<CpuSettings>,
     work: Work,
 }
 
@@ -72,6 +73,7 @@ impl Line {
             llc: Llc::new(now, identity.mac, settings.llc.clone()),
             circuits: Circuits::new(id.0, tpdu_of(&settings), &settings.circuits, seed),
             hops: Shares::new(),
+            cpu: settings.cpu,
             work: Work::new(),
             port: Port::new(now, id, identity, secret, settings.of_medium(), seed),
         }

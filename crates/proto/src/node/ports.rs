@@ -1,5 +1,6 @@
 //! The ports of a node: how it comes to have several, how one is named, and how one is lost.
 
+use super::cpu::Cpu;
 use super::line::Line;
 use super::messages::Messages;
 use super::{HostSigns, Identity, Medium, Node, Port, ReportHead, Reports, Rether, Settings, Turns};
@@ -68,7 +69,8 @@ impl Node {
         let messages = Messages::new(lines.len());
         let (hops, across) = (Table::new(), None);
         let (orphaned, lost_circuits) = (VecDeque::new(), VecDeque::new());
-        Self { lines, turns, orphaned, messages, lost_circuits, hops, across, is_draining: false }
+        let cpu = Cpu::default();
+        Self { lines, turns, orphaned, messages, lost_circuits, hops, across, cpu, is_draining: false }
     }
 
     /// A port is gone, and with it its segment: all its channels end here as

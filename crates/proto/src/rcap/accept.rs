@@ -2,7 +2,9 @@
 
 use super::Rcap;
 use super::backup::Pending;
-use super::io::{ChannelKey, Ending, EntryId, Installed, RcapCallError, RcapEvent, RcapOutput, simply};
+use super::io::{
+    ChannelKey, ChannelRequest, Ending, EntryId, Installed, RcapCallError, RcapEvent, RcapOutput, simply,
+};
 use super::ledger::State;
 use super::record::{Demand, Record, hops, of_wire, written};
 use rota_admission::rtip::Regulator;
@@ -10,7 +12,7 @@ use rota_admission::subnet::Offer;
 use rota_admission::{Clocks, path};
 use rota_contract::NodeId;
 use rota_units::{Instant, Span};
-use rota_wire::{RCAP_OCTETS_MAX, RcapAccept, RcapBody, RcapChannel, RcapRecords, RcapTest};
+use rota_wire::{RCAP_OCTETS_MAX, RcapAccept, RcapBody, RcapChannel, RcapDenied, RcapRecords, RcapTest};
 
 /// Octets that records may fill in an accept: its header and its own fields stay free.
 const RECORDS_ROOM: usize = RCAP_OCTETS_MAX - 64;
@@ -34,6 +36,21 @@ impl Rcap {
             self.release(now, id, refused, Some(super::end::Side::Program));
         }
         Ok(())
+    }
+
+    /// This node refuses a request for which its program has been asked.
+    pub fn refuse(&mut self, now: Instant, of: ChannelKey, denied: RcapDenied) {
+        let Some(id) = self.ledger.find(&of) else { return };
+        if let Some(entry) = self.ledger.get(id).filter(|entry| entry.state == State::Answering) {
+            self.invites.met(entry.demand.request.initiation.invitation());
+            self.release(now, id, Ending::Denied(denied), Some(super::end::Side::Program));
+        }
+    }
+
+    /// The request for which a program of this node has been asked.
+    pub fn asked_here(&self, of: ChannelKey) -> Option<ChannelRequest> {
+        let entry = self.ledger.get(self.ledger.find(&of)?)?;
+        (entry.state == State::Answering).then_some(entry.demand.request)
     }
 
     /// The destination accepts: the channel is open here.

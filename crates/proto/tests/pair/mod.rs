@@ -72,6 +72,7 @@ enum Due {
 
 struct Station {
     node: Node,
+    settings: Settings,
     boots: u64,
     is_up: bool,
     /// When the card has sent all that it holds.
@@ -116,9 +117,15 @@ impl Pair {
 
     /// Stations with these media on a wire of this one.
     pub fn of(kind: MediumKind, media: &[MediumKind]) -> Self {
+        Self::with(kind, media.iter().map(|kind| settings(*kind)).collect())
+    }
+
+    /// Stations with these settings on a wire of this medium.
+    pub fn with(kind: MediumKind, all: Vec<Settings>) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
-        let station = |(k, kind): (usize, &MediumKind)| Station {
-            node: boot(now, k, *kind, k as u64),
+        let station = |(k, settings): (usize, Settings)| Station {
+            node: boot(now, k, settings.clone(), k as u64),
+            settings,
             boots: 1,
             is_up: true,
             card_free: now,
@@ -127,7 +134,7 @@ impl Pair {
         Self {
             now,
             kind,
-            stations: media.iter().enumerate().map(station).collect(),
+            stations: all.into_iter().enumerate().map(station).collect(),
             wire: VecDeque::new(),
             is_cut: false,
             sent: Vec::new(),
@@ -175,7 +182,7 @@ impl Pair {
     pub fn restart(&mut self, k: usize) {
         let station = &mut self.stations[k];
         station.boots += 1;
-        station.node = boot(self.now, k, self.kind, 100 * station.boots + k as u64);
+        station.node = boot(self.now, k, station.settings.clone(), 100 * station.boots + k as u64);
         station.is_up = true;
     }
 
@@ -388,7 +395,7 @@ impl Pair {
     }
 }
 
-fn boot(now: Instant, k: usize, kind: MediumKind, seed: u64) -> Node {
+fn boot(now: Instant, k: usize, settings: Settings, seed: u64) -> Node {
     let identity = Identity { node_id: node_id(k), boot_id: 9, mac: mac(k), name: format!("n{}", k + 1) };
-    Node::new(now, identity, &Key::new([1; 32]), settings(kind), seed)
+    Node::new(now, identity, &Key::new([1; 32]), settings, seed)
 }

@@ -1,6 +1,6 @@
 //! What programs and nodes say to each other about circuits of the native-mode transport.
 
-use rota_contract::{ChannelId, CircuitClass, CircuitStage, CircuitWait, FlowName};
+use rota_contract::{ChannelId, CircuitClass, CircuitStage, CircuitWait, CpuShare, FlowName};
 use serde::{Deserialize, Serialize};
 
 /// How a circuit's sender is held.
@@ -213,4 +213,7 @@ pub struct CarriedInfo {
     pub period_ns: u64,
     /// TPDUs that came behind the bound.
     pub late: u64,
+    /// The CPU of this host for it; none where it is not admitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuShare>,
 }

@@ -32,6 +32,8 @@ pub enum Load {
         deadline: Span,
         /// What the first TPDU of a message takes more than each other one.
         message: Span,
+        /// The network brings a message so late at most, and all messages of such a time together.
+        jitter: Span,
     },
     /// Messages of 1 to this many TPDUs, and pauses of up to this length between them.
     Random {
@@ -101,6 +103,8 @@ pub struct Seen {
 #[derive(Clone, Copy)]
 enum Event {
     Comes(usize),
+    /// A message that the network has kept.
+    Arrives(usize),
     Above,
     /// The CPU has ended what it did.
     Free,
@@ -111,6 +115,7 @@ impl Stamped for Event {
     fn stamp(&self) -> u64 {
         match self {
             Self::Comes(client) => 100 + *client as u64,
+            Self::Arrives(client) => 100_000 + *client as u64,
             Self::Above => 1,
             Self::Free => 2,
             Self::Again => 3,
@@ -202,6 +207,7 @@ impl Host {
         let now = self.engine.now();
         match event {
             Event::Comes(client) => self.comes(now, client),
+            Event::Arrives(client) => self.arrives(now, client),
             Event::Above => {
                 self.above += 1;
                 if let Some((_, period)) = self.plan.above {
@@ -213,8 +219,20 @@ impl Host {
         }
     }
 
-    /// The interface procedure: a message has come, and its client has work.
+    /// A message has its turn, and comes at once or later.
     fn comes(&mut self, now: Instant, client: usize) {
+        match self.plan.clients[client].1 {
+            Load::Periodic { period, jitter, .. } if jitter > Span::ZERO => {
+                let together = now.as_nanos().next_multiple_of(jitter.as_nanos());
+                self.engine.schedule(Instant::from_nanos(together), Event::Arrives(client));
+                self.engine.schedule(now + period, Event::Comes(client));
+            }
+            _ => self.arrives(now, client),
+        }
+    }
+
+    /// The interface procedure: a message has come, and its client has work.
+    fn arrives(&mut self, now: Instant, client: usize) {
         let load = self.plan.clients[client].1;
         let (units, due) = match load {
             Load::Periodic { units, deadline, .. } => (units, now + deadline),
@@ -222,6 +240,7 @@ impl Host {
             Load::Endless => (u32::from(self.plan.clients[client].0.weight), Instant::FAR),
         };
         let next = match load {
+            Load::Periodic { jitter, .. } if jitter > Span::ZERO => None,
             Load::Periodic { period, .. } => Some(period),
             Load::Random { pause, .. } => Some(Span::from_nanos(1 + self.random.below(pause.as_nanos()))),
             Load::Endless => None,

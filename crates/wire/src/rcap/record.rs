@@ -282,6 +282,10 @@ tests!(
     Group = "the group stands there with another traffic, partition, packet or number at once",
     /// A cycle of a RETHER segment would bring more packets than a share can have.
     CyclePackets = "a cycle of its segment would bring more packets than a share can carry",
+    /// Promised work would take more than its share of the node's CPU.
+    CpuUtilisation = "promised work would take more than its share of the CPU",
+    /// The CPU of the node would not be done with a unit in time.
+    CpuResponse = "the CPU would not be done with a unit in time",
 );
 
 impl RcapTest {

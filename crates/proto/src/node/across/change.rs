@@ -32,6 +32,7 @@ impl Node {
         if self.across.as_ref().is_some_and(|across| across.is_tree(end.key)) {
             return Some(self.change_tree(now, channel, change));
         }
+        let port = end.port();
         let request = end.opened.request.filter(|_| end.sending && end.state == State::Open);
         let Some(standing) = request else { return Some(Err(ResizeError::NoChannel(channel))) };
         let via = match change.terms.via {
@@ -43,6 +44,12 @@ impl Node {
             Err(error) => return Some(Err(ResizeError::Across(error))),
         };
         let request = ChannelRequest { packet_max: self.packet_max(), via, ..changed(&standing, change) };
+        if let Err(denied) = self.cpu_to_change(channel, &request) {
+            let (name, partition, to) = (Some(self.node_name(denied.node)), None, None);
+            let event = ChannelEvent::ChangeDenied { channel, denied, name, partition, to };
+            self.orphaned.push_back((port, event));
+            return Some(Ok(()));
+        }
         let asked = self.tell_across(now, |across| across.rcap.change(now, channel, request))?;
         Some(asked.map_err(|error| match error {
             RcapCallError::NoChannel => ResizeError::NoChannel(channel),
