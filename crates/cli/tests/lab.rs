@@ -274,6 +274,18 @@ fn a_node_s_end_is_told_until_somebody_starts_another_one() {
     is_quiet.expect("another one runs");
 }
 
+/// Those of a network namespace, as `readlink` shows it.
+fn run_directories(network: &str) -> Vec<String> {
+    let inode: String = network.chars().filter(char::is_ascii_digit).collect();
+    let find =
+        "ls -d /run/rota/net-$0 \"$XDG_RUNTIME_DIR\"/rota/net-$0 /run/user/*/rota/net-$0 /tmp/rota-*/net-$0";
+    let found = Command::new("sh").args(["-c", find, &inode]).output().unwrap();
+    let mut all: Vec<String> = text(&found.stdout).lines().map(str::to_owned).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
 #[test]
 fn nodes_run_or_up_says_why_not() {
     let lab = Lab::named("nodes");
@@ -289,7 +301,12 @@ fn nodes_run_or_up_says_why_not() {
         let processes = marked(&lab.name);
         let nodes = processes.iter().filter(|p| p.contains(" node --iface eth0")).count();
         assert_eq!(nodes, 2, "one in each station: {processes:?}");
+        let network = |station| lab.run(&["lab", "exec", station, "--", "readlink", "/proc/self/ns/net"]);
+        let networks = ["n1", "n2"].map(|station| text(&network(station).stdout));
+        assert_eq!(networks.each_ref().map(|net| run_directories(net).len()), [1, 1], "{networks:?}");
         assert!(lab.run(&["lab", "down"]).status.success());
+        // They held the ids and the keys of the nodes.
+        assert_eq!(networks.each_ref().map(|net| run_directories(net).len()), [0, 0], "{networks:?}");
     } else {
         assert!(text(&out.stderr).contains("the node of n"), "{}", text(&out.stderr));
     }

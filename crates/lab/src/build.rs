@@ -213,11 +213,14 @@ impl Lab {
 }
 
 /// Nothing outlives a lab: a program that put itself into the background inside a station would hold the
-/// station's namespaces.
+/// station's namespaces, and the run directory of a namespace holds the key of its node.
 impl Drop for Lab {
     fn drop(&mut self) {
         let strays = || self.stations.iter().flat_map(|s| s.host.processes()).collect();
         netns::clear_out(strays, STRAYS_MAY_LEAVE_WITHIN);
+        for station in &self.stations {
+            let _ = station.host.run(rota_rundir::clear_out);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ mod trust;
 
 pub use ids::{gid_is_mapped, group_map, outer_uid, uid_is_mapped};
 pub use lock::Lock;
-pub use sweep::sweep;
+pub use sweep::{clear_out, sweep};
 pub use trust::{Stranger, check_server};
 
 use nix::errno::Errno;

@@ -242,6 +242,26 @@ fn directories_of_dead_nodes_of_other_namespaces_are_removed_and_no_others() {
     drop(lock);
 }
 
+/// `rota lab down` left the keys of its stations.
+#[test]
+fn the_directory_of_a_namespace_that_ends_is_removed_and_no_other() {
+    let scratch = Scratch::new();
+    let base = scratch.0.join("rota");
+    let [own, other] = ["net-1", "net-2"].map(|name| left_behind(&base, name));
+    for file in [NODE_ID, NODE_KEY, NEIGHBOURS] {
+        std::fs::write(own.join(file), "a secret").unwrap();
+    }
+    let bases = [scratch.0.join("none"), base];
+    let lock = Lock::at_once(&own.join("control.lock")).unwrap();
+    assert_eq!(sweep::clear_out_in(&bases, "net-1"), 0, "a node lives there");
+    assert!(own.join(NODE_KEY).exists());
+    drop(lock);
+    // As a node leaves it that was killed.
+    std::fs::write(own.join("control.lock"), "").unwrap();
+    assert_eq!(sweep::clear_out_in(&bases, "net-1"), 1);
+    assert!(!own.exists() && other.join("control").exists());
+}
+
 /// The lock and the socket of the next node were removed while it lived.
 #[test]
 fn a_directory_whose_lock_is_another_node_s_by_then_stays() {

@@ -69,7 +69,8 @@ impl Document {
         }
         let seal = table.take("seal")?;
         let Tree::Text(seal) = seal else { return Err("seal: is no text; write it in quotes".to_owned()) };
-        let seal = seal.parse().map_err(|_| "seal: is no whole number of 64 bits".to_owned())?;
+        let number = seal.parse::<u64>().ok().filter(|number| number.to_string() == seal);
+        let seal = number.ok_or("seal: is no whole number of 64 bits, or has signs or zeros before it")?;
         let hops = Tree::list("hops", table.take("hops")?)?;
         if hops.len() > HOPS_MAX {
             return Err(format!("hops: a channel has {HOPS_MAX} hops at most"));

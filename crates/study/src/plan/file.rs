@@ -5,9 +5,9 @@ use super::ledger::Life;
 use crate::place::{self, read_text, syntax};
 use crate::quantity::{Probability, Share, Size, Time};
 use crate::topology;
-use rota::Chances;
+use rota::{BadTerms, Chances};
 use rota_admission::path::Goal;
-use rota_admission::rtip::{BadTraffic, Messages, Scheduler};
+use rota_admission::rtip::{BadTraffic, Messages, Scheduler, Traffic};
 use rota_admission::subnet::Partitions;
 use rota_answer::Failure;
 use rota_lab::{Medium, Topology, TopologyError};
@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// More channels than that belong to no plan that a person reads.
 const CHANNELS_MAX: usize = 1_000;
+/// No time of a plan is longer: sums of them stay below what a certificate may state.
+const TIME_MAX: Span = Span::from_millis(1_000 * 60 * 60 * 24 * 365);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -243,11 +245,20 @@ fn messages(
     interval: Option<Time>,
     smax: Size,
 ) -> Result<Messages, (&'static str, String)> {
+    // Where the file states no interval it is that of the average, and this one that of the messages.
+    let longest = [("interval", interval), ("xave", xave)].into_iter().find(|(_, time)| time.is_some());
+    let longest = longest.map_or("xmin", |(field, _)| field);
     let x_ave = xave.map_or(xmin.0, |time| time.0);
     let interval = interval.map_or(x_ave, |time| time.0);
     let messages = Messages { x_min: xmin.0, x_ave, interval, s_max: smax.0 };
     // Packets of the largest payload that any network carries: a smaller one makes more of them.
-    messages.packets(Octets::new(u64::MAX)).map_err(|bad| (field_of(bad), bad.to_string()))?;
+    let wrong = |bad: BadTraffic| match (bad, longest) {
+        (BadTraffic::IntervalTooLong, "xmin" | "xave") => {
+            (longest, format!("{longest} is longer than {}", Traffic::INTERVAL_MAX))
+        }
+        _ => (field_of(bad), bad.to_string()),
+    };
+    messages.packets(Octets::new(u64::MAX)).map_err(wrong)?;
     Ok(messages)
 }
 
@@ -365,10 +376,7 @@ impl PlanFile {
                 messages(xmin, table.xave, table.interval, smax)?
             }
         };
-        let delay = table.delay.ok_or(missing("delay"))?.0;
-        if delay == Span::ZERO {
-            return Err(("delay", "no path takes no time; state the longest delay of a message".to_owned()));
-        }
+        let goal = goal(table.delay.ok_or(missing("delay"))?, table.jitter)?;
         if let Some(name) = &table.partition
             && !self.partitions.iter().any(|parted| parted.names.contains(name))
         {
@@ -388,7 +396,7 @@ impl PlanFile {
             to,
             is_tree,
             messages,
-            goal: Goal { delay, jitter: table.jitter.map(|time| time.0) },
+            goal,
             partition: table.partition.clone(),
             group,
             life,
@@ -432,15 +440,30 @@ fn chances(table: &ChannelTable) -> Result<Chances, Bad> {
     Ok(Chances { late_ppb, loss_ppb })
 }
 
+fn goal(delay: Time, jitter: Option<Time>) -> Result<Goal, Bad> {
+    let (delay, jitter) = (delay.0, jitter.map(|time| time.0));
+    if delay == Span::ZERO {
+        return Err(("delay", "no path takes no time; state the longest delay of a message".to_owned()));
+    }
+    if jitter == Some(Span::ZERO) {
+        // In the words of a node.
+        return Err(("jitter", BadTerms::JitterZero.to_string()));
+    }
+    let too_long =
+        [("delay", Some(delay)), ("jitter", jitter)].into_iter().find(|(_, time)| *time > Some(TIME_MAX));
+    match too_long {
+        Some((field, _)) => Err((field, "is longer than a year".to_owned())),
+        None => Ok(Goal { delay, jitter }),
+    }
+}
+
 fn life(start: Option<Time>, end: Option<Time>) -> Result<Life, Bad> {
     let (start, end) = (start.map_or(Span::ZERO, |time| time.0), end.map(|time| time.0));
-    // Sums of times stay far below the end of the integers.
-    let most = Span::from_millis(1_000 * 60 * 60 * 24 * 365);
-    if start > most {
+    if start > TIME_MAX {
         return Err(("start", "a plan looks a year ahead at most".to_owned()));
     }
     match end {
-        Some(end) if end > most => Err(("end", "a plan looks a year ahead at most".to_owned())),
+        Some(end) if end > TIME_MAX => Err(("end", "a plan looks a year ahead at most".to_owned())),
         Some(end) if end <= start => Err(("end", "is no later than the start".to_owned())),
         _ => Ok(Life { start, end }),
     }

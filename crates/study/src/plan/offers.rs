@@ -3,7 +3,9 @@
 //!
 //! Where the time of the whole way is too short, the delay and the jitter grow as far as they must, and both
 //! together where one is not enough. Where a port has no room, messages become smaller, with the same goal if
-//! that helps, and with a longer one if not. Where no message is small enough, they become fewer.
+//! that helps, and with a longer one if not. Where no message is small enough, they become fewer. Where a
+//! segment has no such period, they have the nearest one that it has. A channel that another one follows ends
+//! before that, if an end helps.
 
 use super::engine::{Plan, Refused};
 use super::file::Wanted;
@@ -85,6 +87,20 @@ fn slower(wanted: &Wanted, fits: impl Fn(&Wanted) -> Option<Wanted>) -> Option<W
     with(wanted.messages.quickest_of(|x_min| with(x_min).is_some())?)
 }
 
+/// The request with the period that a segment's cycle allows, by which the asked one is too short or too long.
+/// An average and an interval that were those of the messages stay so.
+fn in_step(wanted: &Wanted, margin: Span, ask: Ask<'_>) -> Option<Wanted> {
+    let Messages { x_min, x_ave, interval, s_max } = wanted.messages;
+    let with = |to: Span| {
+        let x_ave_to = if x_ave == x_min { to } else { x_ave.max(to) };
+        let interval = if interval == x_ave { x_ave_to } else { interval.max(x_ave_to) };
+        let messages = Messages { x_min: to, x_ave: x_ave_to, interval, s_max };
+        Wanted { messages, ..wanted.clone() }
+    };
+    let mut both = [x_min.checked_sub(margin), Some(x_min + margin)].into_iter().flatten().map(with);
+    both.find(|next| !ask(next).is_err_and(|why| matches!(why.test, "Period" | "Traffic")))
+}
+
 impl Plan<'_> {
     /// The nearest request that would be accepted now; no number where there is none.
     pub(super) fn nearest(&self, wanted: &Wanted, why: &Refused, asks: &Asks<'_>) -> Vec<Offered> {
@@ -100,6 +116,14 @@ impl Plan<'_> {
         if let Some(longer) = reached(wanted, ask) {
             return Some(longer);
         }
+        if why.test == "Period" {
+            let next = in_step(wanted, why.margin, ask)?;
+            // Its period is no obstacle now, and another test may be.
+            return match ask(&next) {
+                Ok(()) => Some(next),
+                Err(why) => self.nearest_request(&next, &why, ask),
+            };
+        }
         if why.from > wanted.life.start {
             // The channels that stand now leave room until another channel starts.
             let apart = wanted.goal.delay + QUIET;
@@ -107,7 +131,9 @@ impl Plan<'_> {
             let life = |end| Life { end: Some(end), ..wanted.life };
             let ends = ends.filter(|end| *end > wanted.life.start);
             let mut sooner = ends.map(|end| Wanted { life: life(end), ..wanted.clone() });
-            return sooner.find(|sooner| ask(sooner).is_ok());
+            if let Some(sooner) = sooner.find(|sooner| ask(sooner).is_ok()) {
+                return Some(sooner);
+            }
         }
         if wanted.group.is_some() {
             // Its group states the messages.

@@ -118,6 +118,16 @@ fn bad_plans_name_line_and_field() {
             "xmin = \"90ms\"\ninterval = \"80ms\"",
             "channel.interval: the interval is shorter",
         ),
+        ("xmin = \"90ms\"", "xmin = \"1001s\"", "channel.xmin: xmin is longer than 1000"),
+        ("xmin = \"90ms\"", "xmin = \"90ms\"\nxave = \"1001s\"", "channel.xave: xave is longer than 1000"),
+        (
+            "xmin = \"90ms\"",
+            "xmin = \"90ms\"\nxave = \"2s\"\ninterval = \"1001s\"",
+            "channel.interval: the interval is longer than 1000 s",
+        ),
+        ("delay = \"120ms\"", "delay = \"9999999999s\"", "channel.delay: is longer than a year"),
+        ("jitter = \"100ms\"", "jitter = \"9999999999s\"", "channel.jitter: is longer than a year"),
+        ("jitter = \"100ms\"", "jitter = \"0ms\"", "channel.jitter: a jitter of 0 cannot be kept"),
         ("smax = \"160B\"", "smax = \"0B\"", "channel.smax: smax is zero"),
         ("delay = \"120ms\"", "delay = \"0ms\"", "channel.delay: no path takes no time"),
         ("to = \"screen\"", "to = \"nobody\"", "channel.to: there is no station 'nobody'; there are camera,"),
@@ -131,6 +141,45 @@ fn bad_plans_name_line_and_field() {
     for (old, new, sentence) in all {
         let said = wrong(old, new);
         assert!(said.starts_with(sentence), "{new}: {said}");
+    }
+}
+
+/// A delay of 317 years was refused by the checker, with no node, test or offer.
+#[test]
+fn a_goal_of_a_year_has_a_certificate() {
+    let year = "31536000s";
+    let text = plan().replacen("delay = \"120ms\"", &format!("delay = \"{year}\"\nstart = \"{year}\""), 1);
+    let text = text.replacen("jitter = \"100ms\"", &format!("jitter = \"{year}\""), 1);
+    let accepted: Vec<bool> = decided(&text).iter().map(Result::is_ok).collect();
+    assert_eq!(accepted, [true, true, false]);
+}
+
+/// The shortest period stood in the sentence, and the offer was empty.
+#[test]
+fn a_refused_period_has_an_offer_that_is_accepted() {
+    let with = |x_min: &str, more: &str| {
+        let head = "[[segment]]\nname = \"s\"\nmedium = \"switch\"\nrate = \"10mbit\"\n\
+                    [[station]]\nname = \"a\"\neth0 = \"s\"\n[[station]]\nname = \"b\"\neth0 = \"s\"\n";
+        let channel = format!("xmin = \"{x_min}\"\nsmax = \"100B\"\n{more}");
+        decided(&format!("{head}[[channel]]\nname = \"c\"\nfrom = \"a\"\nto = \"b\"\n{channel}")).remove(0)
+    };
+    let long = "delay = \"10s\"\n";
+    for (x_min, more) in
+        [("1us", long), ("200s", long), ("1us", "delay = \"1ms\"\n"), ("200s", "delay = \"1ms\"\n")]
+    {
+        let refused = with(x_min, more).expect_err("no such period");
+        assert_eq!(refused.test, "Period");
+        let mut asked = ("".to_owned(), more.to_owned());
+        for offered in &refused.offer {
+            match offered {
+                Offered::XMin(nearest) => asked.0 = format!("{}ns", nearest.as_nanos()),
+                Offered::Delay(longer) => asked.1 = format!("delay = \"{}ns\"\n", longer.as_nanos()),
+                Offered::XAve(_) | Offered::Interval(_) => {}
+                other => panic!("{x_min}: {other:?}"),
+            }
+        }
+        assert!(!asked.0.is_empty(), "{x_min}: {refused:?}");
+        assert!(with(&asked.0, &asked.1).is_ok(), "{x_min}: {asked:?}");
     }
 }
 

@@ -51,6 +51,17 @@ fn every_missing_unknown_or_doubled_field_is_named() {
     assert!(Document::read(&deep).is_err() && Document::read(cut).is_err());
 }
 
+/// "+5" and "005" were taken for 5, so that one certificate had many texts.
+#[test]
+fn a_seal_is_written_in_one_way() {
+    let sound: Value = serde_json::from_str(&text()).expect("JSON");
+    let seal = sound["seal"].as_str().expect("a text").to_owned();
+    for odd in [format!("+{seal}"), format!("00{seal}"), format!(" {seal}"), "-0".to_owned(), String::new()] {
+        let said = refused(|all| all["seal"] = odd.clone().into());
+        assert_eq!(said, "seal: is no whole number of 64 bits, or has signs or zeros before it", "{odd}");
+    }
+}
+
 /// Each number, made better by one, is found; so is a better promise with a seal of its own.
 #[test]
 fn a_number_that_was_changed_proves_nothing() {
