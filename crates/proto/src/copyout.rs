@@ -4,7 +4,7 @@
 //! **Departures.** The paper has no threshold, no proof and no bound. Theory e.3 asks for θ ≥ ⌈λ·t⌉ + 1 and a
 //! ring of θ and the packets of one T ([`theta`]). That holds where a packet costs the processor no more than
 //! the shortest gap between packets (ENDHOST-R61); [`Pace::theta`] is exact for each pace and burst
-//! (theory.md §8.3). A packet whose owner has no room for copies is discarded, so that one slow owner never
+//! (theory.md §8.4). A packet whose owner has no room for copies is discarded, so that one slow owner never
 //! stops the ring of all.
 //!
 //! Plain values: no node has such a ring yet. The simulator runs them (`rota_sim::endhost`).
