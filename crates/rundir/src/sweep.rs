@@ -34,8 +34,8 @@ pub(crate) fn sweep_in(bases: &[PathBuf], own: &str) -> usize {
     others.filter(|entry| Left::at(&entry.path(), user).and_then(|left| left.remove()).is_some()).count()
 }
 
-/// Removes what dead nodes left in the network namespace of the calling thread, which is about to end; returns
-/// how many directories are gone. Those in which a process has a lock stay.
+/// Removes what dead nodes left in the network namespace of the calling thread, which is about to end. The
+/// result says how many directories are gone. Those in which a process has a lock stay.
 pub fn clear_out() -> usize {
     let Ok(own) = namespace() else { return 0 };
     clear_out_in(&bases(), &format!("{PREFIX}{own}"))

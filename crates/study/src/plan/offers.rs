@@ -87,7 +87,8 @@ fn slower(wanted: &Wanted, fits: impl Fn(&Wanted) -> Option<Wanted>) -> Option<W
     with(wanted.messages.quickest_of(|x_min| with(x_min).is_some())?)
 }
 
-/// The request with the period that a segment's cycle allows, by which the asked one is too short or too long.
+/// The request with the period that a segment's cycle allows, by which the asked one is too short or too
+/// long.
 /// An average and an interval that were those of the messages stay so.
 fn in_step(wanted: &Wanted, margin: Span, ask: Ask<'_>) -> Option<Wanted> {
     let Messages { x_min, x_ave, interval, s_max } = wanted.messages;
