@@ -156,10 +156,10 @@ pub struct Args {
     #[arg(long, default_value_t = 64, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=200))]
     user_channels: u16,
-    /// How many connections one user of this host may have; each channel needs one
-    #[arg(long, default_value_t = 128, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u16).range(2..=1_000))]
-    user_connections: u16,
+    /// How many connections one user of this host may have: a command that opens a channel or receives needs
+    /// two, and one that looks needs one; three for each of --user-channels unless given, 192 at least
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1_000))]
+    user_connections: Option<u16>,
     /// How much of a link's time the channels across segments of one user may reserve through this node, of
     /// users of other nodes, too, as payload; as much as there is otherwise
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
@@ -505,7 +505,8 @@ fn quota(args: &Args) -> Quota {
     let default = Quota::default();
     let memory = args.memory.map_or(default.memory, Octets::get);
     let user_memory = args.user_memory.map_or(memory / 2, Octets::get).min(memory);
-    let (channels, connections) = (usize::from(args.user_channels), usize::from(args.user_connections));
+    let channels = usize::from(args.user_channels);
+    let connections = args.user_connections.map_or(Quota::connections_for(channels), usize::from);
     let user_reserved = args.user_reserved.map_or(default.user_reserved, |rate| rate.as_bps() / 8);
     let level = args.user_level.unwrap_or(default.level);
     Quota { channels, connections, memory, user_memory, user_reserved, level }

@@ -80,7 +80,8 @@ fn one_user_gets_so_many_channels_and_no_more() {
         "{sentence}"
     );
     let open = rota::OpenRequest::new("n2", 0, 100, Span::from_nanos(33_333_333));
-    assert!(node.open(&open).err().unwrap().to_string().contains("already has 3 channels"));
+    let Err(rota::OpenError::Refused(refusal)) = node.open(&open) else { panic!("a fourth one") };
+    assert!(refusal.test == "QuotaChannels" && refusal.sentence.contains("already has 3 channels"));
     listeners.pop();
     soon(|| node.listen(9, None, 4));
     // What failed is not counted.

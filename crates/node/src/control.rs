@@ -256,6 +256,10 @@ impl Control<'_> {
         let places = if answers { places::of_invitees(&self.sessions, user) } else { 0 };
         let session = &mut self.sessions[at];
         match self.facts.quota.one_more_channel(had - places) {
+            Err(sentence) if matches!(request, Request::Open { .. }) => {
+                let refusal = self.one_channel_too_many(sentence);
+                self.sessions[at].answer(&Reply::Refused(refusal));
+            }
             Err(sentence) if is_more => session.error(sentence, false),
             _ => session.request(request, ask, now(), self.data, self.facts),
         }

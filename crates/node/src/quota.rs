@@ -6,7 +6,8 @@
 pub struct Quota {
     /// Channels, sending and receiving, those asked for and those listened for.
     pub channels: usize,
-    /// Connections: each channel and each listener of the library has one of its own.
+    /// Connections: each channel and each listener of the library has one of its own, beside that of the
+    /// program that asked for it.
     pub connections: usize,
     /// Octets of memory that all programs together may have mapped here: of channels and sockets.
     pub memory: u64,
@@ -21,21 +22,31 @@ pub struct Quota {
     pub level: u8,
 }
 
+/// A command that opens a channel or receives has two; a third one is for programs that look.
+const CONNECTIONS_OF_CHANNEL: usize = 3;
+
 impl Default for Quota {
     fn default() -> Self {
         let memory = crate::ledger::default_budget();
         let (user_memory, user_reserved) = (memory / 2, u64::MAX);
-        Self { channels: 64, connections: 128, memory, user_memory, user_reserved, level: 6 }
+        let (channels, connections) = (64, Self::connections_for(64));
+        Self { channels, connections, memory, user_memory, user_reserved, level: 6 }
     }
 }
 
 impl Quota {
+    /// The connections of a user who may have so many channels, unless stated; as many as without a limit of
+    /// channels at least.
+    pub fn connections_for(channels: usize) -> usize {
+        CONNECTIONS_OF_CHANNEL * channels.max(64)
+    }
+
     /// Why a user who has so many channels gets no more.
     ///
     /// # Errors
     /// One sentence.
     pub(crate) fn one_more_channel(&self, had: usize) -> Result<(), String> {
-        limit(had, self.channels, "channels and listeners", "--user-channels")
+        limit(had, self.channels, "channels and listeners", "close one", "--user-channels")
     }
 
     /// Why a user who has so many connections gets no more.
@@ -43,17 +54,18 @@ impl Quota {
     /// # Errors
     /// One sentence.
     pub(crate) fn one_more_connection(&self, had: usize) -> Result<(), String> {
-        limit(had, self.connections, "connections", "--user-connections")
+        let end = "end one of the programs ('rota channel list'; a command that opens a channel or receives has two)";
+        limit(had, self.connections, "connections", end, "--user-connections")
     }
 }
 
-fn limit(had: usize, most: usize, what: &str, option: &str) -> Result<(), String> {
+fn limit(had: usize, most: usize, what: &str, end: &str, option: &str) -> Result<(), String> {
     if had < most {
         return Ok(());
     }
     Err(format!(
-        "this user already has {had} {what} at this node, which is the limit of one user; close one, or \
-         start 'rota node' with a larger {option}"
+        "this user already has {had} {what} at this node, which is the limit of one user; {end}, or start \
+         'rota node' with a larger {option}"
     ))
 }
 
@@ -70,6 +82,16 @@ mod tests {
             [true, true, false, false]
         );
         assert!(quota.one_more_channel(2).is_err_and(|why| why.contains("--user-channels")));
-        assert!(quota.one_more_connection(3).is_err_and(|why| why.contains("--user-connections")));
+        let why = quota.one_more_connection(3).expect_err("it has three");
+        assert!(why.contains("end one") && why.contains("--user-connections"), "{why}");
+    }
+
+    /// Of 128 connections 62 commands took nearly all, and the 64 channels could not be had.
+    #[test]
+    fn commands_can_have_all_channels_of_a_user() {
+        for channels in [Quota::default().channels, 1, 200] {
+            let quota = Quota { channels, connections: Quota::connections_for(channels), ..Quota::default() };
+            assert!(quota.one_more_connection(2 * channels + 63).is_ok(), "{channels}");
+        }
     }
 }

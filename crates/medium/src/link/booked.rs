@@ -13,7 +13,7 @@ use super::Link;
 use super::flows::{Flows, Packets, PortTests, Standing};
 use super::left;
 use super::shares::{Session, Shares};
-use crate::door::SessionId;
+use crate::door::{SessionId, Share};
 use rota_admission::rtip::{Denied, NodeTest};
 use rota_admission::subnet::{Certain, Offer, Subnet, link_offer};
 use rota_units::{Instant, Span};
@@ -171,7 +171,26 @@ impl Shares {
     }
 }
 
+/// The port of a link as it will be at a moment. To make one takes as long as the test of a request there, and
+/// to ask it as long as that of packets that are needed now.
+pub struct PortThen(PortTests);
+
+impl PortThen {
+    /// True if a flow of this share would have a bound then.
+    pub fn fits(&mut self, share: &Share) -> bool {
+        let Some(flow) = share.flow else { return false };
+        let of = Packets::of(share, flow);
+        self.0.part(of.partition).best(&of.ask).is_ok()
+    }
+}
+
 impl Link {
+    /// The port as it will be when others begin that have booked.
+    pub fn port_then(&mut self, now: Instant, at: Instant) -> Option<PortThen> {
+        let units = self.ready_port(now).ok()?;
+        self.shares.flows.port_at(units, at).ok().map(PortThen)
+    }
+
     /// Lives of flows that begin or end now.
     pub(super) fn turn_lives(&mut self, now: Instant) {
         if now < self.shares.flows.change {

@@ -420,7 +420,7 @@ impl Link {
     }
 
     /// The tests of the port are there, and count the slots that are charged now: so much a window.
-    fn ready_port(&mut self, now: Instant) -> Result<Span, Denied> {
+    pub(super) fn ready_port(&mut self, now: Instant) -> Result<Span, Denied> {
         self.shares.flows.port(&self.settings)?;
         self.shares.count_units(now)
     }

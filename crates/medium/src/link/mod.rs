@@ -45,6 +45,7 @@ use crate::rng::Rng;
 use crate::sealing::Own;
 use crate::settings::Settings;
 use crate::tally::{Counters, MediumTally};
+pub use booked::PortThen;
 pub use flows::FlowPort;
 use grant::Pace;
 use meet::Meeting;

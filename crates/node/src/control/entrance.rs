@@ -136,7 +136,9 @@ impl Control<'_> {
     /// The room for one more full connection of a user; if none, why.
     fn room(&self, user: u32) -> Result<(), String> {
         if self.sessions.len() >= SESSIONS_MAX {
-            return Err(format!("this node already serves {SESSIONS_MAX} programs, which is its limit"));
+            return Err(format!(
+                "this node already serves {SESSIONS_MAX} programs, which is its limit; end one"
+            ));
         }
         let full = |session: &&Session| session.user == user && !session.only_asks;
         self.facts.quota.one_more_connection(self.sessions.iter().filter(full).count())

@@ -7,6 +7,7 @@ use rota_proto::{ChannelId, PortId, Shortage};
 use rota_shm::control::{RefusalInfo, Reply};
 use rota_shm::layout::rx_slots_for;
 use rota_shm::{MemoryError, NodeSink, NodeSource, SinkShape, SourceShape};
+use rota_wire::RcapTest;
 
 impl Control<'_> {
     /// Why a program would be refused memory if admission granted the channel, which is not asked then.
@@ -24,6 +25,13 @@ impl Control<'_> {
         // Memory is the whole node's; its first port stands for it.
         let port = self.facts.port(PortId(0)).interface.clone();
         RefusalInfo { node: self.facts.name.clone(), port, ..refusal }
+    }
+
+    /// A user has as many channels as are allowed: refused by the test of gateways for that.
+    pub(super) fn one_channel_too_many(&self, sentence: String) -> RefusalInfo {
+        let test = format!("{:?}", RcapTest::QuotaChannels);
+        let (node, port) = (self.facts.name.clone(), self.facts.port(PortId(0)).interface.clone());
+        RefusalInfo { test, node, port, sentence, ..RefusalInfo::default() }
     }
 
     /// The kernel's own refusals are counted too.

@@ -12,6 +12,7 @@ use rota_admission::subnet::{Ask, Offer, carried_step, hop_pace, link_offer, pay
 use rota_admission::{Admitted, Clocks, Refusal};
 use rota_contract::PartitionName;
 use rota_medium::door::{Life, MediumKind};
+use rota_medium::link::PortThen;
 use rota_units::{Instant, Octets, Span};
 
 impl Node {
@@ -93,7 +94,8 @@ impl Node {
 
     /// A refusal in the words of the program, which states messages: the largest S_max with which this hop
     /// would accept the channel now, and where none is small enough the shortest X_min. Both are looked for
-    /// as a plan does, where messages of this channel alone may help; a booking has its nearest end.
+    /// as a plan does, where messages of this channel alone may help. Where others have booked what comes later
+    /// it has the nearest end, and such messages only where that would be over at once.
     pub(super) fn in_messages(
         &mut self,
         now: Instant,
@@ -105,38 +107,56 @@ impl Node {
         let Some((messages, packet_max)) = across.and_then(|across| across.rcap.messages_of(entry)) else {
             return denied;
         };
-        let is_alone = held.group.is_none() && held.life == Life::ALWAYS && denied.free_until.is_none();
+        let is_alone = held.group.is_none() && held.life == Life::ALWAYS;
         let may_help = match denied.test {
             RcapTest::CyclePackets | RcapTest::Unsupported => denied.count.is_some(),
             RcapTest::Load | RcapTest::EdfExact | RcapTest::RcspLevel | RcapTest::RetherShare => true,
             RcapTest::DeddSum | RcapTest::Overflow | RcapTest::Undecided => true,
             _ => false,
         };
-        if !may_help || !is_alone {
+        let has_end =
+            |until| across.is_some_and(|across| across.rcap.nearest_end(now, entry, until) > Span::ZERO);
+        if !may_help || !is_alone || denied.free_until.is_some_and(has_end) {
             return denied;
         }
-        // Bookings take long: they are looked at for the nearest messages alone.
-        let fits = |packets: &Packets| self.would_fit(now, held, packets, false);
+        // Bookings take long: all of them are looked at for the nearest messages alone, and before that the
+        // first one that is in the way.
+        let mut then = denied.free_until.and_then(|at| self.port_then(now, held, at));
+        let fits = |packets: &Packets| match (&mut then, Self::of_packets(held, packets)) {
+            (Some(then), held) => self.share_of(&held).is_ok_and(|(_, share)| then.fits(&share.of_port())),
+            (None, held) => self.would_fit(now, &held, false),
+        };
         let (smaller, slower) = messages.nearest(packet_max, fits);
         let smaller = smaller.map(|s_max| Messages { s_max, ..messages });
         let found = smaller.or(slower.map(|x_min| messages.slower(x_min)));
         let packets = found.and_then(|found| found.packets(packet_max).ok());
-        if !packets.is_some_and(|packets| self.would_fit(now, held, &packets, true)) {
+        let held = packets.map(|packets| Self::of_packets(held, &packets));
+        if !held.is_some_and(|held| self.would_fit(now, &held, true)) {
             return denied;
         }
         let nearest_octets = smaller.map(|messages| messages.s_max);
         HopDenied { nearest_octets, nearest_x_min: slower, ..denied }
     }
 
-    /// True if the port of a hop has room for these packets in the place of those that were asked for.
-    /// `thorough` as the medium has it.
-    fn would_fit(&mut self, now: Instant, held: &Held, packets: &Packets, thorough: bool) -> bool {
+    /// The hop with these packets in the place of those that were asked for.
+    fn of_packets(held: &Held, packets: &Packets) -> Held {
         let Packets { traffic, octets, .. } = *packets;
         let octets_least = held.ask.octets_least.min(octets);
         let ask = Ask { traffic: Clocks::APART.counted(&traffic), octets, octets_least };
-        let Ok((way, share)) = self.share_of(&Held { ask, ..*held }) else { return false };
+        Held { ask, ..*held }
+    }
+
+    /// True if the port of a hop has room for its packets. `thorough` as the medium has it.
+    fn would_fit(&mut self, now: Instant, held: &Held, thorough: bool) -> bool {
+        let Ok((way, share)) = self.share_of(held) else { return false };
         let at = self.place(way.port);
         at.is_some_and(|at| self.lines[at].port.medium_mut().would_fit(now, &share.of_port(), thorough))
+    }
+
+    /// The port of a hop as it will be at a moment.
+    fn port_then(&mut self, now: Instant, held: &Held, at: Instant) -> Option<PortThen> {
+        let line = self.way_to(held.next.node).and_then(|way| self.place(way.port))?;
+        self.lines[line].port.medium_mut().port_then(now, at)
     }
 
     /// The offer of a hop over a link that has this bound now, host slack included; `None` on another medium.

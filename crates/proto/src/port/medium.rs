@@ -10,7 +10,7 @@ use rota_medium::door::PartitionLoad;
 use rota_medium::door::{DataFacts, Deadline, Demand, Frame, Grant, GroupLoad, Identity, Note};
 use rota_medium::door::{FrameVerdict, MediumKind, Place, PortId, StationId, Turn, Units, Visited, Way};
 use rota_medium::door::{SessionId, Share, Timer};
-use rota_medium::link::{FlowPort, Link};
+use rota_medium::link::{FlowPort, Link, PortThen};
 use rota_medium::rether::{Refused, Rether, Sign};
 use rota_medium::{
     Arrived, Counters, MediumEvent, MediumTally, Member, Mismatched, ModeName, Settings, TimersInForce,
@@ -401,6 +401,14 @@ impl Medium {
         match self {
             Self::Link(link) => link.would_fit(now, share, thorough),
             Self::Rether(rether) => rether.would_fit(share),
+        }
+    }
+
+    /// The port of a link as it will be at a moment; no other medium has bookings.
+    pub(crate) fn port_then(&mut self, now: Instant, at: Instant) -> Option<PortThen> {
+        match self {
+            Self::Link(link) => link.port_then(now, at),
+            Self::Rether(_) => None,
         }
     }
 

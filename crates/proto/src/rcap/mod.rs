@@ -347,6 +347,11 @@ impl Rcap {
         Some((request.messages, request.packet_max))
     }
 
+    /// The longest life that an entry could be given, where there is room up to this moment.
+    pub(crate) fn nearest_end(&self, now: Instant, entry: EntryId, free_until: Instant) -> Span {
+        self.ledger.get(entry).map_or(Span::ZERO, |entry| entry.demand.nearest_end(now, free_until))
+    }
+
     /// The nodes of an entry's path, as far as this node has heard of them.
     pub fn records(&self, entry: EntryId) -> &[Record] {
         self.ledger.get(entry).map_or(&[], |entry| &entry.records)

@@ -206,3 +206,27 @@ fn a_channel_without_an_end_is_told_when_a_booking_would_be_in_the_way() {
     open(&mut net, 300_000, Beyond { end: Some(minute * 2), ..Beyond::default() });
     assert!(until_answered(&mut net, 2).is_ok(), "the booking is gone");
 }
+
+/// A booking that begins so soon that no end fits before it left the refusal without any offer.
+#[test]
+fn a_channel_beside_a_booking_that_begins_soon_is_offered_less_for_all_its_time() {
+    let mut net = chain(&[Link, Link]);
+    let second = Span::from_millis(1_000);
+    let mut ask = |octets: u32, start: Option<Span>, end: Option<Span>| {
+        net.told.clear();
+        net.nodes[2].listen(SERVICE);
+        let channel = open(&mut net, octets, Beyond { start, end, ..Beyond::default() });
+        until_answered(&mut net, 2).map(|()| channel).map_err(|(denied, _)| denied)
+    };
+    ask(300_000, Some(second * 5), Some(second * 60)).expect("nobody else is there");
+    let denied = ask(300_000, None, None).expect_err("the booking is in the way");
+    assert_eq!((denied.node, denied.test.name(), denied.nearest_end_ns), (id(0), "Load", 0));
+    let offered = denied.nearest_octets;
+    assert!((100_000..300_000).contains(&offered), "{denied:?}");
+    let more = ask(offered + 2_000, None, None).expect_err("it is the largest");
+    assert_eq!(more.nearest_octets, offered);
+    ask(offered, None, None).expect("it was said to fit");
+    // Now there is less than that beside both.
+    let denied = ask(300_000, None, None).expect_err("no room");
+    assert!(denied.nearest_octets < offered, "{denied:?}");
+}
