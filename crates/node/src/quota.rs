@@ -54,7 +54,8 @@ impl Quota {
     /// # Errors
     /// One sentence.
     pub(crate) fn one_more_connection(&self, had: usize) -> Result<(), String> {
-        let end = "end one of the programs ('rota channel list'; a command that opens a channel or receives has two)";
+        let end = "end one of the programs ('rota channel list'; a command that opens a channel or receives \
+                   has two)";
         limit(had, self.connections, "connections", end, "--user-connections")
     }
 }

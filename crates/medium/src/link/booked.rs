@@ -171,8 +171,8 @@ impl Shares {
     }
 }
 
-/// The port of a link as it will be at a moment. To make one takes as long as the test of a request there, and
-/// to ask it as long as that of packets that are needed now.
+/// The port of a link as it will be at a moment. To make one takes as long as the test of a request there,
+/// and to ask it as long as that of packets that are needed now.
 pub struct PortThen(PortTests);
 
 impl PortThen {

@@ -94,8 +94,8 @@ impl Node {
 
     /// A refusal in the words of the program, which states messages: the largest S_max with which this hop
     /// would accept the channel now, and where none is small enough the shortest X_min. Both are looked for
-    /// as a plan does, where messages of this channel alone may help. Where others have booked what comes later
-    /// it has the nearest end, and such messages only where that would be over at once.
+    /// as a plan does, where messages of this channel alone may help. Where others have booked what comes
+    /// later it has the nearest end, and such messages only where that would be over at once.
     pub(super) fn in_messages(
         &mut self,
         now: Instant,

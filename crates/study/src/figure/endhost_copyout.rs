@@ -129,8 +129,8 @@ pub fn figure() -> Figure {
              a buffer is always free from theta = {quick} on where a packet costs half of the gap, from \
              {near} at 95 %. Above the gap theta grows with the burst: {above} at 102 %, and {far} at 110 %, \
              more than the ring has. The paper's 68040 needs {:.0} us of interrupt alone where a packet \
-             comes each 67: it loses {paper} with theta = {PAPER_THETA}, hundreds with any other one, and no full frame, of \
-             which 81 come in T.",
+             comes each 67: it loses {paper} with theta = {PAPER_THETA}, hundreds with any other one, and no \
+             full frame, of which 81 come in T.",
             seen.ring.lost,
             seen.ring.filled + seen.ring.lost,
             seen.ring.copied,
