@@ -175,6 +175,17 @@ mod tests {
     use crate::session::Owned;
     use crate::session::tests::session;
 
+    /// The same number counts octets of a packet for one test, and those of a unit for the others.
+    #[test]
+    fn a_refusal_offers_a_packet_or_a_unit_and_never_both() {
+        let octets = |test| {
+            let denied = RcapDenied { nearest_octets: 700, ..RcapDenied::simply(NodeId(3), test) };
+            let info = refusal_of(&denied, "n3".into(), "it does not fit".into(), None);
+            (info.counter_offer_octets, info.nearest_packet_octets)
+        };
+        assert_eq!([RcapTest::Packet, RcapTest::RetherShare].map(octets), [(0, 700), (700, 0)]);
+    }
+
     /// It kept the contract of before, for ever.
     #[test]
     fn a_receiver_with_a_full_socket_is_told_once_it_reads_and_of_the_newest_contract() {

@@ -154,4 +154,18 @@ mod tests {
         let two = graph().neighbours(NodeId(2)).map(|hop| hop.port.0).collect::<Vec<_>>();
         assert_eq!(two, [1, 3, 6], "of two ports the lower one");
     }
+
+    /// The first hop counts as any other one.
+    #[test]
+    fn a_tunnel_to_a_neighbour_is_taken_only_where_no_guarantee_leads_around() {
+        let mut graph = graph();
+        graph.withdraw(NodeId(1), NodeId(2));
+        graph.withdraw(NodeId(2), NodeId(1));
+        let to_2 = |up: &[u64]| {
+            let route = Routes::shortest(&graph, NodeId(1), &of(up), &of(&[])).route(NodeId(2));
+            route.map(|route| (route.hop.node.0, route.hops, route.withdrawn))
+        };
+        assert_eq!(to_2(&[2, 4]), Some((4, 4, 0)));
+        assert_eq!(to_2(&[2]), Some((2, 1, 1)));
+    }
 }

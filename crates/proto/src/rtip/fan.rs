@@ -337,6 +337,23 @@ mod tests {
         assert_eq!([fans.merge(gave_up(1, 6)), fans.merge(gave_up(1, 7))], [of_tree(6), Some(ended)]);
     }
 
+    /// The hop of an old contract has nothing to tell of the units behind its end.
+    #[test]
+    fn a_hop_whose_contract_has_ended_speaks_for_no_later_unit() {
+        let unit = |hop, number, fate| Output::Slot { channel: hop, at: AT, unit: Some((number, fate)) };
+        let mut fans = Fans::default();
+        fans.send_on(TREE, ChannelId(1), 1);
+        [0, 1].into_iter().for_each(|number| fans.offered(TREE, number));
+        fans.begin_anew(TREE, 1);
+        fans.send_on(TREE, ChannelId(2), 1);
+        fans.has_begun(TREE);
+        assert_eq!(fans.merge(sent(1, 0)), of_tree(0));
+        fans.drop_source_hop(ChannelId(1));
+        // Of unit 1 the new hop decides alone.
+        let dropped = |hop| unit(hop, 1, UnitFate::Dropped);
+        assert_eq!(fans.merge(dropped(ChannelId(2))), Some(dropped(TREE)));
+    }
+
     /// More units wait than a hop takes: the room was taken when it was entered.
     #[test]
     fn parting_packets_allocate_nothing() {

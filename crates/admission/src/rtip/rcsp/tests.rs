@@ -37,6 +37,20 @@ fn a_channel_gets_the_lowest_level_that_its_bound_allows() {
     );
 }
 
+/// The levels above are kept for those that need them.
+#[test]
+fn where_its_lowest_level_fails_a_channel_gets_the_next_one_above() {
+    let (standing, bounds) = ([flow(20, 9, 0)], [ns(16), ns(20), ns(22)]);
+    let new = Flow { delay: ns(100), ..flow(40, 4, 0).flow };
+    let fits = |level| {
+        let all = [standing[0], LevelFlow { flow: new, level }];
+        rcsp(&all, &bounds, ns(3), Blocker::Below).is_ok()
+    };
+    // A second packet of 9 comes between the last two bounds.
+    assert_eq!([0, 1, 2].map(fits), [true, true, false]);
+    assert_eq!(rcsp_level(&standing, &new, &bounds, ns(3), Blocker::Below), Ok(1));
+}
+
 prop_compose! {
     fn any_levels()(
         flows in prop::collection::vec((any_flow(6, 3), 0usize..3), 1..=3),

@@ -4,12 +4,19 @@ use super::*;
 use crate::commands::DataEnd;
 use crate::privileges::Privileges;
 use crate::quota::Quota;
+use crate::session::Owned;
 use crate::session::tests::session;
 use crate::status::Facts;
+use rota_contract::{ChannelId, Granted};
 use rota_driver::poller::Poller;
 use rota_driver::realtime::Realtime;
 use rota_proto::Settings;
 use rota_shm::control::{Connection, ControlListener, ControlName, Request};
+use rota_shm::layout::BoardHeader;
+use rota_shm::{NodeSink, SinkShape};
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 
 const SERVICE: u32 = 7;
 
@@ -304,5 +311,29 @@ fn lists_are_made_for_all_who_wait_and_not_more_often_than_snapshots() {
         assert_eq!((next, asked(bench)), (begin + super::super::SNAPSHOT_EVERY, None));
         bench.control.ask_for_circuits(next);
         assert!(asked(bench).is_some());
+    });
+}
+
+/// A program that takes its frames itself counts late units by the bound on its board.
+#[test]
+fn a_change_is_written_on_the_board_of_its_channel() {
+    bench("change", Quota::default(), |bench| {
+        let at = bench.connect(1);
+        let shape = SinkShape { slots: 4, fragment_octets: 512, unit_octets_max: 500 };
+        let sink = NodeSink::create(shape).expect("memory");
+        let file = File::from(sink.descriptors()[0].try_clone_to_owned().expect("a descriptor"));
+        let (channel, board) = (ChannelId(7), Some(sink.into_parts().1));
+        bench.control.sessions[at].channels.push(Owned { channel, board, told: true, ..Owned::default() });
+        let on_board = || {
+            let mut word = [0; 8];
+            file.read_exact_at(&mut word, offset_of!(BoardHeader, bound_ns) as u64).expect("it is there");
+            u64::from_ne_bytes(word)
+        };
+        let mut granted = Granted::default();
+        for bound_ns in [40_000, 30_000] {
+            granted.contract.bound_ns = bound_ns;
+            bench.control.on_changed(channel, granted);
+            assert_eq!(on_board(), bound_ns);
+        }
     });
 }

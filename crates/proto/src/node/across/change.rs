@@ -257,3 +257,56 @@ pub(super) fn changed(standing: &ChannelRequest, change: &AskedChange) -> Channe
     let (late_most, loss_most) = stated.map_or((standing.late_most, standing.loss_most), chances_of);
     ChannelRequest { messages, goal, late_most, loss_most, ..*standing }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rcap::Nodes;
+    use rota_admission::rtip::Chance;
+    use rota_contract::{AskedTerms, NodeId};
+    use rota_wire::RcapInitiation;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    fn standing() -> ChannelRequest {
+        let octets = Octets::new(1_000);
+        ChannelRequest {
+            destination: NodeId(2),
+            service: 5,
+            uid: 9,
+            messages: Messages { x_min: ms(10), x_ave: ms(20), interval: ms(40), s_max: octets },
+            shortest: octets,
+            goal: Goal { delay: ms(60), jitter: Some(ms(7)) },
+            late_most: Chance::NEVER,
+            loss_most: Chance::NEVER,
+            packet_max: octets,
+            host_slack: Span::ZERO,
+            reroute: Span::ZERO,
+            allows_withdrawn: false,
+            room: octets,
+            tree: ChannelId::NONE,
+            partition: None,
+            group: None,
+            life: (Span::ZERO, None),
+            initiation: RcapInitiation::Source,
+            has_second: false,
+            via: Nodes::default(),
+        }
+    }
+
+    /// A change of the size alone keeps the bound of jitter, too.
+    #[test]
+    fn what_a_change_does_not_state_stays_as_it_was() {
+        let before = standing();
+        let sized = changed(&before, &AskedChange::of_size(900));
+        let messages = Messages { s_max: Octets::new(900), ..before.messages };
+        assert_eq!(sized, ChannelRequest { messages, ..before });
+        let asked = |terms| changed(&before, &AskedChange { terms, ..AskedChange::default() }).goal;
+        let delay = AskedTerms { delay: Some(ms(50)), ..AskedTerms::default() };
+        assert_eq!(asked(delay), Goal { delay: ms(50), ..before.goal });
+        let jitter = AskedTerms { jitter: Some(ms(3)), ..AskedTerms::default() };
+        assert_eq!(asked(jitter), Goal { jitter: Some(ms(3)), ..before.goal });
+    }
+}
