@@ -183,12 +183,16 @@ impl Supply {
         }
     }
 
-    /// Units of input go by the contract that stands now; a video has its own ones. False if it is one.
-    fn follow(&mut self, contract: &Contract) -> bool {
-        let Self::Input { octets, rate, .. } = self else { return false };
+    /// Units of input go by the contract that stands. A video keeps its own ones, whatever it may send.
+    const fn follows(&self) -> bool {
+        matches!(self, Self::Input { .. })
+    }
+
+    /// The contract that stands is this one.
+    fn follow(&mut self, contract: &Contract) {
+        let Self::Input { octets, rate, .. } = self else { return };
         let most = rate.octets_in_down(Span::from_nanos(contract.period_ns)).get().max(1);
         *octets = most.min(u64::from(contract.unit_octets_max)) as usize;
-        true
     }
 
     /// A unit was longer than the contract carries, of which this program has not heard yet.
@@ -324,12 +328,13 @@ fn play(
             eprintln!("{}", moved.words());
             report.moved.push(moved);
         }
-        if let Some(contract) = sink.changed() {
+        if supply.follows()
+            && let Some(contract) = sink.changed()
+        {
             eprintln!("{}", changed(&contract));
             report.changed.push(contract);
-            if supply.follow(&contract)
-                && std::mem::replace(&mut paced, contract.period_ns) != contract.period_ns
-            {
+            supply.follow(&contract);
+            if std::mem::replace(&mut paced, contract.period_ns) != contract.period_ns {
                 sink.pace_anew()?;
             }
         }

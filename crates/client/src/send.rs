@@ -86,13 +86,6 @@ pub struct Slot {
     pub at: Instant,
 }
 
-/// The largest unit that is taken.
-struct Limit {
-    /// How many other contracts the board had told of then.
-    contracts: u64,
-    octets_max: u32,
-}
-
 /// The sending end of an admitted channel. Dropping it without [`SendChannel::close`] frees the
 /// reservation and tells the receiver that the sender died.
 pub struct SendChannel {
@@ -102,7 +95,6 @@ pub struct SendChannel {
     source: ClientSource,
     slot_seen: u64,
     overdue: Overdue,
-    limit: Limit,
     /// When the first unit was handed over to this channel's ring.
     first: Option<Instant>,
     before: Before,
@@ -120,7 +112,6 @@ impl SendChannel {
         origin: SendOrigin,
     ) -> Self {
         let (overdue, before, is_over) = (origin.request.overdue, Before::default(), false);
-        let limit = Limit { contracts: 0, octets_max: granted.contract.unit_octets_max };
         Self {
             session,
             channel,
@@ -128,7 +119,6 @@ impl SendChannel {
             source,
             slot_seen: 0,
             overdue,
-            limit,
             first: None,
             before,
             origin,
@@ -209,7 +199,6 @@ impl SendChannel {
     pub fn change(&mut self, change: &AskedChange) -> Result<&Contract, OpenError> {
         let _ = self.session.discard();
         self.granted = modify(&self.session, self.channel, change)?;
-        self.limit.octets_max = self.granted.contract.unit_octets_max;
         self.session.forget_changed(self.channel);
         Ok(&self.granted.contract)
     }
@@ -268,17 +257,13 @@ impl SendChannel {
         self.session.newest(self.channel).unwrap_or(self.granted).withdrawn
     }
 
-    /// An error where the contract that stands carries no unit of so many octets. The board tells of another
-    /// one without a system call.
+    /// Whether the contract carries a unit of so many octets, if need be the one that stands by now.
     fn carries(&mut self, octets: usize) -> Result<(), SendError> {
-        let contracts = self.source.board.contracts();
-        let fits = |octets_max: u32| octets <= octets_max as usize;
-        if contracts != self.limit.contracts || !fits(self.limit.octets_max) {
-            let newest = self.session.newest(self.channel).unwrap_or(self.granted);
-            self.limit = Limit { contracts, octets_max: newest.contract.unit_octets_max };
+        let fits = |contract: &Contract| octets <= contract.unit_octets_max as usize;
+        if fits(&self.granted.contract) || self.changed().is_some_and(fits) {
+            return Ok(());
         }
-        let octets_max = self.limit.octets_max;
-        if fits(octets_max) { Ok(()) } else { Err(SendError::TooLong { octets, octets_max }) }
+        Err(SendError::TooLong { octets, octets_max: self.granted.contract.unit_octets_max })
     }
 
     /// Sets the policy for overdue units from now on.

@@ -23,7 +23,6 @@ const UNITS_SENT: usize = offset_of!(BoardHeader, units_sent);
 const SLOT_SEQUENCE: usize = offset_of!(BoardHeader, slot_sequence);
 const SLOT_NUMBER: usize = offset_of!(BoardHeader, slot_number);
 const SLOT_AT: usize = offset_of!(BoardHeader, slot_at);
-const CONTRACTS: usize = offset_of!(BoardHeader, contracts);
 const TALLY: usize = offset_of!(BoardHeader, tally);
 const COMPLETIONS: usize = offset_of!(BoardHeader, completions);
 const CIRCUIT: usize = offset_of!(BoardHeader, circuit);
@@ -142,11 +141,6 @@ impl Board {
     /// From now on units have this bound, for a program that takes its frames itself.
     pub fn set_bound(&self, bound: Span) {
         self.pages.store(BOUND, bound.as_nanos());
-    }
-
-    /// Another contract stands, and the program was told of it.
-    pub fn tell_contract(&self) {
-        self.pages.store_release(CONTRACTS, self.pages.read().load(CONTRACTS).wrapping_add(1));
     }
 
     /// Says how many of the final units never left, before [`Board::set_state`] closes the channel.
@@ -283,11 +277,6 @@ impl BoardView {
     /// The counts, as the receiver's node counted them.
     pub fn tally(&self) -> Tally {
         BoardRead(&self.pages).tally()
-    }
-
-    /// How often the program was told of another contract: the message was there before.
-    pub fn contracts(&self) -> u64 {
-        self.pages.load_acquire(CONTRACTS)
     }
 
     /// Units of which the last frame has left the station.

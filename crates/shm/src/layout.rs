@@ -58,9 +58,7 @@ pub struct BoardHeader {
     pub slot_number: u64,
     /// When the newest slot began, monotonic ns.
     pub slot_at: u64,
-    /// How often the program was told of another contract.
-    pub contracts: u64,
-    reserved_1: [u64; 2],
+    reserved_1: [u64; 3],
     /// Fragments, on a socket messages, ever written into the receive ring.
     pub rx_head: u64,
     reserved_2: [u64; 7],

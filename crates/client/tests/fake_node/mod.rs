@@ -423,9 +423,6 @@ impl World {
                 let is_stuck = |client| matches!(told(client), Err(SocketError::Stuck));
                 *untold = *untold && self.clients[client].as_ref().is_some_and(is_stuck);
             }
-            if !flow.untold[0] {
-                flow.source.board.tell_contract();
-            }
         }
     }
 

@@ -71,9 +71,6 @@ fn tell_changes(session: &mut Session, receivers: &Receivers) -> bool {
             // A receiver asks what is not guaranteed on its way, too.
             owned.untold.change =
                 !session.news(&Reply::Changed { channel: owned.shared, contract: owned.granted });
-            if let Some(board) = owned.board.as_ref().filter(|_| !owned.untold.change) {
-                board.tell_contract();
-            }
         }
         let channel = owned.channel;
         let newest = |node| receivers.get(&channel)?.iter().find(|known| known.node_id == node);
