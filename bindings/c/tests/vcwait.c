@@ -91,6 +91,19 @@ static int gives(int vc, int way, long octets)
     return pass(vc, give, wait_of(way, rota_vc_descriptor(vc, POLLOUT)), octets);
 }
 
+/* Waits for the end of what the other end sends: a program that closes before it gives the circuit up. */
+static int ends(int vc, int way)
+{
+    struct wait wait = wait_of(way, vc);
+    ssize_t left;
+    while ((left = rota_vc_recv(vc, room, sizeof room, 0)) < 0 && !wrong) {
+        EXPECT(errno, EAGAIN);
+        until(&wait);
+    }
+    let_go(&wait);
+    return left == 0;
+}
+
 static int serve(char **words)
 {
     int ears = rota_vc_socket(NULL), way;
@@ -112,6 +125,7 @@ static int serve(char **words)
         /* More than the way holds, while nobody takes it for a while. */
         EXPECT(gives(vc, way, TOTAL) > 0, 1);
         EXPECT(takes(vc, way, 1) >= 0, 1);
+        EXPECT(ends(vc, way), 1);
         EXPECT(rota_vc_close(vc), 0);
     }
     EXPECT(rota_vc_close(ears), 0);
@@ -131,6 +145,8 @@ static int ask(char **words)
         usleep(300000);
         EXPECT(takes(vc, way, TOTAL) >= 0, 1);
         EXPECT(gives(vc, way, 1), 0);
+        EXPECT(rota_vc_shutdown(vc, SHUT_WR), 0);
+        EXPECT(ends(vc, way), 1);
         EXPECT(rota_vc_close(vc), 0);
     }
     return wrong;
