@@ -11,7 +11,7 @@ use rota_study::record::{OverduePolicy, Sent, SentRecord};
 use rota_study::transport::channel::{self, ChannelFailure, ChannelRequest};
 use rota_study::transport::guarantee::Guarantee;
 use rota_study::transport::udp::{UdpSink, resolve};
-use rota_study::transport::{Handed, Over, UnitSink};
+use rota_study::transport::{Over, UnitSink};
 use rota_study::video::{FrameRate, Video};
 use rota_units::{BitRate, Instant, Span, parse_rate, parse_span};
 use std::io::Write;
@@ -110,17 +110,8 @@ impl Args {
 
 /// The source of the units.
 enum Supply {
-    Clip {
-        video: Video,
-        repeat: u64,
-        unit: Vec<u8>,
-    },
-    /// Octets that were read and are not handed over, and so many make a unit of the rate.
-    Input {
-        read: Vec<u8>,
-        octets: usize,
-        rate: BitRate,
-    },
+    Clip { video: Video, repeat: u64, unit: Vec<u8> },
+    Input { unit: Vec<u8>, octets: usize, rate: BitRate },
 }
 
 impl Supply {
@@ -139,7 +130,7 @@ impl Supply {
         let octets = usize::try_from(octets).ok().filter(|o| *o > 0).ok_or_else(|| {
             Failure::wrong_use(format!("{rate} is less than an octet each {period}; give a higher --rate"))
         })?;
-        Ok(Self::Input { read: Vec::new(), octets, rate })
+        Ok(Self::Input { unit: Vec::new(), octets, rate })
     }
 
     fn largest_octets(&self) -> usize {
@@ -168,18 +159,10 @@ impl Supply {
                 }
                 Ok(Some(unit))
             }
-            Self::Input { read, octets, .. } => {
-                fill(read, *octets)?;
-                let unit = &read[..read.len().min(*octets)];
+            Self::Input { unit, octets, .. } => {
+                fill(unit, *octets)?;
                 Ok(if unit.is_empty() { None } else { Some(unit) })
             }
-        }
-    }
-
-    /// The unit was handed over, or left out.
-    fn is_over(&mut self) {
-        if let Self::Input { read, octets, .. } = self {
-            read.drain(..read.len().min(*octets));
         }
     }
 
@@ -194,28 +177,14 @@ impl Supply {
         let most = rate.octets_in_down(Span::from_nanos(contract.period_ns)).get().max(1);
         *octets = most.min(u64::from(contract.unit_octets_max)) as usize;
     }
-
-    /// A unit was longer than the contract carries, of which this program has not heard yet.
-    fn shorten(&mut self, octets_max: u32) -> Result<(), Failure> {
-        match self {
-            Self::Input { octets, .. } if octets_max > 0 => *octets = (*octets).min(octets_max as usize),
-            _ => {
-                return Err(Failure::failed(format!(
-                    "a unit is longer than the {octets_max} octets of the contract that stands now; \
-                     'rota channel modify' can make it larger"
-                )));
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Reads standard input until there are so many octets, or what there is before its end.
+/// Reads so many octets of standard input, or what there is before its end.
 fn fill(unit: &mut Vec<u8>, octets: usize) -> Result<(), Failure> {
     let input = std::io::stdin();
     let failed = |errno: Errno| Failure::failed(format!("cannot read standard input: {}", errno.desc()));
-    let mut filled = unit.len();
-    unit.resize(octets.max(filled), 0);
+    unit.resize(octets, 0);
+    let mut filled = 0;
     while filled < octets {
         Asked::to_end()?;
         // A source may say nothing for long, and a request to end does not make a read return.
@@ -360,20 +329,14 @@ fn play(
         }
         let Some(unit) = supply.unit(frame)? else { break };
         // A unit that is left out has a number too.
-        match sink.send(frame, unit, schedule)? {
-            Handed::Over => {
-                if let Some(log) = log {
-                    log.record(&SentRecord { unit: frame, frame, schedule_ns: schedule.as_nanos() })?;
-                }
-                report.sent += 1;
+        if sink.send(frame, unit, schedule)? {
+            if let Some(log) = log {
+                log.record(&SentRecord { unit: frame, frame, schedule_ns: schedule.as_nanos() })?;
             }
-            Handed::LeftOut => report.left_out += 1,
-            Handed::TooLong(octets_max) => {
-                supply.shorten(octets_max)?;
-                continue;
-            }
+            report.sent += 1;
+        } else {
+            report.left_out += 1;
         }
-        supply.is_over();
         frame += 1;
     }
     Ok(())

@@ -176,8 +176,8 @@ pub trait UnitSink {
     fn pace_anew(&mut self) -> Result<(), Failure> {
         Ok(())
     }
-    /// Hands over one unit.
-    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<Handed, Failure>;
+    /// Hands over one unit; false when a live sender had to drop it.
+    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure>;
     /// True if a unit handed over now would queue behind one that is late already.
     fn is_behind(&self) -> bool {
         false
@@ -191,17 +191,6 @@ pub trait UnitSink {
     /// Ends the stream: in good order if `played` is the number of units sent or left out, otherwise without
     /// a message to the receiver. The result holds the stalls and counts for every kind of end.
     fn close(self: Box<Self>, played: Result<u64, Failure>) -> Closed;
-}
-
-/// The fate of a unit at the sink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handed {
-    /// It leaves.
-    Over,
-    /// Its turn had passed: it has a number, and counts as lost.
-    LeftOut,
-    /// It was not taken, and has no number: the contract that stands carries so many octets at most.
-    TooLong(u32),
 }
 
 /// How a stream ended at its sender.

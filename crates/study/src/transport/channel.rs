@@ -4,7 +4,7 @@ pub mod timed;
 
 use super::reattach::{Change, is_of_node, turns_between};
 use super::stream::Stream;
-use super::{Arrival, Closed, Event, Handed, Promise, Refusal, SendTurn, UnitSink, UnitSource};
+use super::{Arrival, Closed, Event, Promise, Refusal, SendTurn, UnitSink, UnitSource};
 use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
@@ -238,12 +238,12 @@ fn closed(
 impl ChannelSink {
     /// Opens the channel again after this end of it, if the program was asked to. The unit that found the end
     /// is left out: its slot is over.
-    fn again(&mut self, end: Failure, schedule: Instant) -> Result<Handed, Failure> {
+    fn again(&mut self, end: Failure, schedule: Instant) -> Result<bool, Failure> {
         let opened = self.open_again(end, schedule);
         opened.map_err(|failure| judged(self.reattach, failure))
     }
 
-    fn open_again(&mut self, mut end: Failure, schedule: Instant) -> Result<Handed, Failure> {
+    fn open_again(&mut self, mut end: Failure, schedule: Instant) -> Result<bool, Failure> {
         let Some(change) = &mut self.reattach else { return Err(end) };
         let name = &self.name;
         let pacer = loop {
@@ -266,7 +266,7 @@ impl ChannelSink {
         self.pacer = Some(pacer);
         self.channel.leave_out(1);
         self.unsent = Some(schedule);
-        Ok(Handed::LeftOut)
+        Ok(false)
     }
 }
 
@@ -328,20 +328,19 @@ impl UnitSink for ChannelSink {
         Ok(())
     }
 
-    fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<Handed, Failure> {
+    fn send(&mut self, _number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
         if self.time.is_over() {
-            return Ok(Handed::LeftOut);
+            return Ok(false);
         }
         match self.channel.send(unit, schedule) {
             Ok(_) => {
                 if self.channel.send_progress() > 0 {
                     self.reattach.iter_mut().for_each(Change::over);
                 }
-                Ok(Handed::Over)
+                Ok(true)
             }
-            Err(SendError::LeftOut) => Ok(Handed::LeftOut),
-            Err(SendError::TooLong { octets_max, .. }) => Ok(Handed::TooLong(octets_max)),
-            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(Handed::LeftOut),
+            Err(SendError::LeftOut) => Ok(false),
+            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(false),
             Err(SendError::Closed(cause)) if is_of_node(cause) => self.again(end_of_sender(cause), schedule),
             Err(SendError::Closed(cause)) => Err(end_of_sender(cause)),
             Err(gone @ SendError::NodeGone) => {

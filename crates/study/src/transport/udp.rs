@@ -3,7 +3,7 @@
 
 use super::datagram::{FragmentHead, PIECE_OCTETS, UDP_UNIT_OCTETS_MAX, emit_end};
 use super::reassembly::Reassembly;
-use super::{Closed, Event, Handed, Promise, SendTurn, UnitSink, UnitSource};
+use super::{Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use crate::came::Rest;
 use crate::clock;
 use crate::stall::{Stall, StallEvidence, StallLog};
@@ -123,7 +123,7 @@ impl UnitSink for UdpSink {
         Ok(SendTurn { schedule, waited: schedule, skipped: 0 })
     }
 
-    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<Handed, Failure> {
+    fn send(&mut self, number: u64, unit: &[u8], schedule: Instant) -> Result<bool, Failure> {
         if unit.len() > UDP_UNIT_OCTETS_MAX {
             return Err(Failure::wrong_use(format!(
                 "a unit has at most {UDP_UNIT_OCTETS_MAX} octets over UDP"
@@ -139,7 +139,7 @@ impl UnitSink for UdpSink {
             self.put()?;
             head.index = head.index.saturating_add(1);
         }
-        Ok(Handed::Over)
+        Ok(true)
     }
 
     fn close(mut self: Box<Self>, played: Result<u64, Failure>) -> Closed {

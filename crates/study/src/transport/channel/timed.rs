@@ -7,7 +7,7 @@ use super::{
 use crate::came::Rest;
 use crate::clock;
 use crate::stall::Stall;
-use crate::transport::{Arrival, Closed, Event, Handed, Promise, SendTurn, UnitSink, UnitSource};
+use crate::transport::{Arrival, Closed, Event, Promise, SendTurn, UnitSink, UnitSource};
 use rota::cmtp::{Played, StreamSink, StreamSource, StreamTally, StreamUnit, UnitState, buffers_for};
 use rota::{
     AcceptError, Listener, ReceiverInfo, RecvError, SendChannel, SendError, Statistical, Tally, Withdrawn,
@@ -128,15 +128,14 @@ impl UnitSink for TimedSink {
         Ok(SendTurn { schedule, waited: schedule, skipped: number.saturating_sub(frame) })
     }
 
-    fn send(&mut self, _number: u64, unit: &[u8], _schedule: Instant) -> Result<Handed, Failure> {
+    fn send(&mut self, _number: u64, unit: &[u8], _schedule: Instant) -> Result<bool, Failure> {
         if self.time.is_over() {
-            return Ok(Handed::LeftOut);
+            return Ok(false);
         }
         match self.stage.begin()?.put(unit) {
-            Ok(_) => Ok(Handed::Over),
-            Err(SendError::LeftOut) => Ok(Handed::LeftOut),
-            Err(SendError::TooLong { octets_max, .. }) => Ok(Handed::TooLong(octets_max)),
-            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(Handed::LeftOut),
+            Ok(_) => Ok(true),
+            Err(SendError::LeftOut) => Ok(false),
+            Err(SendError::Closed(cause)) if self.time.is_end(cause) => Ok(false),
             Err(other) => Err(failed(other)),
         }
     }
