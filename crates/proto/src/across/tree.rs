@@ -207,35 +207,10 @@ impl Branch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rcap::{Nodes, RcapInitiation};
-    use rota_admission::path::Goal;
-    use rota_admission::rtip::{Chance, Messages};
-    use rota_units::Octets;
+    use crate::rcap::tests::ask;
 
     fn tree(to: [NodeId; 2]) -> Tree {
-        let (x, octets) = (Span::from_millis(40), Octets::new(1_000));
-        let request = ChannelRequest {
-            destination: to[0],
-            service: 7,
-            uid: 0,
-            messages: Messages { x_min: x, x_ave: x, interval: x, s_max: octets },
-            shortest: octets,
-            goal: Goal { delay: x * 5, jitter: None },
-            late_most: Chance::NEVER,
-            loss_most: Chance::NEVER,
-            packet_max: octets,
-            host_slack: Span::ZERO,
-            reroute: Span::ZERO,
-            allows_withdrawn: false,
-            room: octets,
-            tree: ChannelId(9),
-            partition: None,
-            group: None,
-            life: (Span::ZERO, None),
-            initiation: RcapInitiation::Source,
-            has_second: false,
-            via: Nodes::default(),
-        };
+        let request = ChannelRequest { tree: ChannelId(9), ..ask(to[0]) };
         Tree::new(Instant::ZERO, request, to.into_iter())
     }
 

@@ -58,7 +58,7 @@ mod routes;
 mod search;
 mod status;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use io::{
     ChannelKey, ChannelRequest, Ending, EntryId, Former, HopDenied, HopOffer, Installed, Invitation, NextHop,

@@ -74,7 +74,8 @@ fn key_of(channel: u64) -> ChannelKey {
     ChannelKey { origin: A, channel: ChannelId(channel) }
 }
 
-fn ask(destination: NodeId) -> ChannelRequest {
+/// A request to this node: a message of 1,000 octets each 10 ms, within 60 ms.
+pub(crate) fn ask(destination: NodeId) -> ChannelRequest {
     let x = ms(10);
     ChannelRequest {
         destination,

@@ -261,39 +261,17 @@ pub(super) fn changed(standing: &ChannelRequest, change: &AskedChange) -> Channe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rcap::Nodes;
-    use rota_admission::rtip::Chance;
+    use crate::rcap::tests::ask;
     use rota_contract::{AskedTerms, NodeId};
-    use rota_wire::RcapInitiation;
 
     fn ms(ms: u64) -> Span {
         Span::from_millis(ms)
     }
 
     fn standing() -> ChannelRequest {
-        let octets = Octets::new(1_000);
-        ChannelRequest {
-            destination: NodeId(2),
-            service: 5,
-            uid: 9,
-            messages: Messages { x_min: ms(10), x_ave: ms(20), interval: ms(40), s_max: octets },
-            shortest: octets,
-            goal: Goal { delay: ms(60), jitter: Some(ms(7)) },
-            late_most: Chance::NEVER,
-            loss_most: Chance::NEVER,
-            packet_max: octets,
-            host_slack: Span::ZERO,
-            reroute: Span::ZERO,
-            allows_withdrawn: false,
-            room: octets,
-            tree: ChannelId::NONE,
-            partition: None,
-            group: None,
-            life: (Span::ZERO, None),
-            initiation: RcapInitiation::Source,
-            has_second: false,
-            via: Nodes::default(),
-        }
+        let before = ask(NodeId(2));
+        let messages = Messages { x_ave: ms(20), interval: ms(40), ..before.messages };
+        ChannelRequest { messages, goal: Goal { jitter: Some(ms(7)), ..before.goal }, ..before }
     }
 
     /// A change of the size alone keeps the bound of jitter, too.
