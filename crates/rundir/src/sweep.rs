@@ -28,8 +28,7 @@ pub fn sweep() -> usize {
 
 pub(crate) fn sweep_in(bases: &[PathBuf], own: &str) -> usize {
     let user = nix::unistd::geteuid().as_raw();
-    let ours = bases.iter().filter(|base| check_directory(base, user).is_ok());
-    let all = ours.filter_map(|base| std::fs::read_dir(base).ok()).flatten().flatten();
+    let all = ours(bases, user).filter_map(|base| std::fs::read_dir(base).ok()).flatten().flatten();
     let others = all.filter(|entry| is_of_another_namespace(entry, own)).take(LOOKED_AT);
     others.filter(|entry| Left::at(&entry.path(), user).and_then(|left| left.remove()).is_some()).count()
 }
@@ -43,8 +42,12 @@ pub fn clear_out() -> usize {
 
 pub(crate) fn clear_out_in(bases: &[PathBuf], own: &str) -> usize {
     let user = nix::unistd::geteuid().as_raw();
-    let ours = bases.iter().filter(|base| check_directory(base, user).is_ok());
-    ours.filter(|base| Left::at(&base.join(own), user).and_then(Left::remove).is_some()).count()
+    ours(bases, user).filter(|base| Left::at(&base.join(own), user).and_then(Left::remove).is_some()).count()
+}
+
+/// The bases that this user may trust.
+fn ours(bases: &[PathBuf], user: u32) -> impl Iterator<Item = &PathBuf> {
+    bases.iter().filter(move |base| check_directory(base, user).is_ok())
 }
 
 fn is_of_another_namespace(entry: &DirEntry, own: &str) -> bool {

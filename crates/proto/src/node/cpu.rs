@@ -220,8 +220,7 @@ impl Node {
         to: NodeId,
         request: &ChannelRequest,
     ) -> Result<Option<(PortId, Work)>, RcapDenied> {
-        let route = self.across.as_ref().and_then(|across| across.rcap.routes().route(to));
-        let Some(port) = route.map(|route| route.hop.port) else { return Ok(None) };
+        let Some(port) = self.port_towards(to) else { return Ok(None) };
         let Some((work, tpdu)) = self.work_across(port, request, request.goal.delay) else { return Ok(None) };
         self.test_cpu(&work, tpdu, request.room).map(|()| Some((port, work)))
     }
@@ -261,9 +260,13 @@ impl Node {
 
     /// How late this host may hand over what goes to a node across segments.
     pub(super) fn host_delay_to(&self, to: NodeId) -> Span {
-        let route = self.across.as_ref().and_then(|across| across.rcap.routes().route(to));
-        let cpu = route.and_then(|route| self.cpu_of(route.hop.port));
+        let cpu = self.port_towards(to).and_then(|port| self.cpu_of(port));
         cpu.map_or(Span::ZERO, |cpu| cpu.delay)
+    }
+
+    /// The port of the first hop to a node across segments.
+    fn port_towards(&self, to: NodeId) -> Option<PortId> {
+        Some(self.across.as_ref()?.rcap.routes().route(to)?.hop.port)
     }
 
     fn cpu_to_receive_across(&mut self, now: Instant, channel: ChannelId) -> bool {

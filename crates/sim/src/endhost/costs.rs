@@ -16,7 +16,7 @@
 
 use rota_units::Span;
 
-/// What the steps of receiving cost.
+/// The costs of the steps of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCosts {
     /// Interrupt, driver and filter, for each packet.
@@ -56,6 +56,11 @@ impl HostCosts {
         switch: Span::ZERO,
         copy_ps: 0,
     };
+
+    /// The layers of a packet, which begins a message or not.
+    pub fn layers(&self, is_first: bool) -> Span {
+        self.ip + if is_first { self.udp } else { Span::ZERO }
+    }
 
     /// A copy of so many octets.
     pub fn copy(&self, octets: u16) -> Span {

@@ -18,7 +18,7 @@ use rota_proto::copyout::{Place, Ring};
 use rota_units::{Instant, Span};
 use std::collections::VecDeque;
 
-/// Who does the work of the layers (ENDHOST-4.1-4).
+/// The thread that does the work of the layers (ENDHOST-4.1-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// A network thread, which hands the message to its owner's thread.
@@ -43,7 +43,7 @@ pub enum Reads {
 pub struct HostPlan {
     /// Of the processor.
     pub costs: HostCosts,
-    /// Who does the work.
+    /// The thread that does the work.
     pub way: Way,
     /// The card's way to its next buffer.
     pub buffers: Buffers,
@@ -83,7 +83,7 @@ impl HostPlan {
     }
 }
 
-/// What a run has come to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSeen {
     /// Of the ring.
@@ -126,7 +126,7 @@ impl Stamped for Event {
 
 #[derive(Clone, Copy)]
 enum Job {
-    /// What is left of interrupts that found an idle processor.
+    /// The rest of interrupts that found an idle processor.
     Interrupt,
     CopyOut,
     /// The network thread takes a packet of this owner.
@@ -294,9 +294,8 @@ impl Host {
 
     fn layers_cost(&mut self, packet: &Packet) -> Span {
         let costs = self.plan.costs;
-        let of = |is: bool, cost: Span| if is { cost } else { Span::ZERO };
-        let layers = costs.ip + of(packet.is_first, costs.udp);
-        let switch = of(packet.is_first, costs.switch);
+        let layers = costs.layers(packet.is_first);
+        let switch = if packet.is_first { costs.switch } else { Span::ZERO };
         self.seen.spent.layers += layers;
         self.seen.spent.switch += switch;
         layers + switch
@@ -311,7 +310,7 @@ impl Host {
             Way::Lrp => true,
             Way::Bypass => !is_short,
         };
-        let layers = of(has_layers, costs.ip + of(packet.is_first, costs.udp));
+        let layers = of(has_layers, costs.layers(packet.is_first));
         let socket = of(packet.is_first, costs.socket + costs.call);
         let switch = of(packet.is_first, costs.switch);
         let copy = costs.copy(packet.data);

@@ -88,8 +88,7 @@ fn slower(wanted: &Wanted, fits: impl Fn(&Wanted) -> Option<Wanted>) -> Option<W
 }
 
 /// The request with the period that a segment's cycle allows, by which the asked one is too short or too
-/// long.
-/// An average and an interval that were those of the messages stay so.
+/// long. An average and an interval that were those of the messages stay so.
 fn in_step(wanted: &Wanted, margin: Span, ask: Ask<'_>) -> Option<Wanted> {
     let Messages { x_min, x_ave, interval, s_max } = wanted.messages;
     let with = |to: Span| {

@@ -25,7 +25,7 @@ use serde_json::Value;
 pub(super) type Port = PartedPort<Vec<Flow>, Vec<Point>>;
 
 /// An offer of nothing.
-const NO_OFFER: Offer =
+pub(super) const NO_OFFER: Offer =
     Offer { delay: Span::ZERO, service_least: Span::ZERO, link_least: Span::ZERO, link_most: Span::ZERO };
 
 /// A refusal, and the moment of the plan from which on it holds.

@@ -5,7 +5,7 @@
 //! kept stays right while the plan changes, and serves its clones, too. A trial runs on a copy, of what
 //! stands there alone, and finds what it would find at a port that was made for it.
 
-use super::ports::Port;
+use super::ports::{NO_OFFER, Port};
 use rota_admission::rtip::Denied;
 use rota_admission::subnet::{Ask, Offer};
 use rota_units::Span;
@@ -99,8 +99,7 @@ fn find(
     };
     for channel in &standing.channels[found.standing.channels.len()..] {
         let (part, ask, delay) = *channel;
-        let (service_least, link_least, link_most) = (Span::ZERO, Span::ZERO, Span::ZERO);
-        found.port.admit_offered(part, &ask, &Offer { delay, service_least, link_least, link_most })?;
+        found.port.admit_offered(part, &ask, &Offer { delay, ..NO_OFFER })?;
         found.standing.channels.push(*channel);
     }
     Ok(found)
@@ -138,8 +137,7 @@ mod tests {
             let made = || {
                 let (mut port, _) = empty(mbit)?;
                 for (part, ask, delay) in &*all {
-                    let (service_least, link_least, link_most) = (Span::ZERO, Span::ZERO, Span::ZERO);
-                    let offer = Offer { delay: *delay, service_least, link_least, link_most };
+                    let offer = Offer { delay: *delay, ..NO_OFFER };
                     port.admit_offered(*part, ask, &offer)?;
                 }
                 port.part(0).best(&ask)
