@@ -15,7 +15,7 @@ fn plain() -> &'static Built {
     BUILT.get_or_init(|| make("c", "", &["all", "examples", "tests"]))
 }
 
-/// What runs under AddressSanitizer.
+/// The programs that run under AddressSanitizer.
 const SANITIZED: &[&str] = &[
     "examples/blast",
     "examples/channel",

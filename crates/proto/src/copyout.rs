@@ -48,7 +48,7 @@ pub enum Place {
     Host,
 }
 
-/// What became of the packet that a copy-out took.
+/// The fate of the packet that a copy-out took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// Its owner finds it in the host's memory.
@@ -125,7 +125,7 @@ impl<P> Ring<P> {
         }
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counts(&self) -> RingCounts {
         self.counts
     }

@@ -36,7 +36,7 @@ fn us(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e3
 }
 
-/// What the processor has spent on messages of this size; in all, microseconds a message.
+/// The processor's time for messages of this size; in all, microseconds a message.
 fn spent(way: Way, two_copies: bool, octets: u32) -> (Spent, f64) {
     let packets = on_the_wire(video(0, octets, PERIOD, MESSAGES));
     let owners = vec![Reads::Periodically(PERIOD.div_down(2), PERIOD)];
@@ -53,12 +53,12 @@ fn less(ours: f64, than: f64) -> f64 {
     (1.0 - ours / than) * 100.0
 }
 
-/// What bypass saves of LRP, percent.
+/// The part of LRP that bypass saves, percent.
 fn bypassed(octets: u32) -> f64 {
     less(cost(Way::Bypass, true, octets), cost(Way::Lrp, true, octets))
 }
 
-/// What one copy saves of two, percent.
+/// The part of two copies that one saves, percent.
 fn uncopied(octets: u32) -> f64 {
     less(cost(Way::Lrp, false, octets), cost(Way::Lrp, true, octets))
 }
